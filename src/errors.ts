@@ -22,37 +22,37 @@ export class SsrError extends Error {
 
 /** Wrong command line, configuration or library: exit code 1. */
 export class UsageError extends SsrError {
-  override readonly name = 'UsageError';
+  override readonly name: string = 'UsageError';
 }
 
 /** Unreadable or inconsistent data: data sets, images, corpora, results folders. Exit code 4. */
 export class DataError extends SsrError {
-  override readonly name = 'DataError';
+  override readonly name: string = 'DataError';
 }
 
 /** A checkpoint that cannot be loaded. Exit code 4. */
 export class CheckpointError extends DataError {
-  override readonly name: 'DataError' = 'DataError';
+  override readonly name: string = 'CheckpointError';
 }
 
 /** An engine broke a promise of its contract (or could not be reached). */
 export class EngineError extends SsrError {
-  override readonly name = 'EngineError';
+  override readonly name: string = 'EngineError';
 }
 
 /** A tool failed; the trajectory stops with `tool-error`. */
 export class ToolError extends SsrError {
-  override readonly name = 'ToolError';
+  override readonly name: string = 'ToolError';
 }
 
 /** The model asked a tool for something it cannot do; the message is shown to the model, which may go on. */
 export class ToolInputError extends SsrError {
-  override readonly name = 'ToolInputError';
+  override readonly name: string = 'ToolInputError';
 }
 
 /** No verdict could be had. */
 export class JudgeError extends SsrError {
-  override readonly name = 'JudgeError';
+  override readonly name: string = 'JudgeError';
 }
 
 function describe(summary: string, facts: ErrorFacts): string {

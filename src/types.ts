@@ -249,28 +249,32 @@ export type Span = <T>(phase: Phase, run: () => Promise<T>) => Promise<T>;
 
 export type StopStatus = 'answer' | 'invalid-output' | 'tool-error' | 'tool-disabled' | 'turn-limit' | 'context-limit';
 
+/** One finished turn. z_t and a_t follow h_t in the context directly; o_t follows them. */
 export interface Turn {
-  /** |h_t| in sent ids and in expanded positions; z and a follow it directly. */
+  /** |h_t| in sent ids, and L_t in expanded positions. */
   readonly historyLength: number;
   readonly historyPositions: number;
+  readonly prefill: Usage;
   readonly reasoning: Reasoning;
   readonly generation: Generation;
   readonly actionText: string;
   readonly action: Action;
-  /** Null when the turn ended the trajectory before a tool answered. */
-  readonly observation: { readonly ids: readonly number[]; readonly result: ToolResult } | null;
-  readonly prefill: Usage;
+  /** Null when the trajectory stopped before a tool answered. */
+  readonly observation: Observation | null;
 }
 
-export interface Trajectory {
+export interface Observation {
+  readonly ids: readonly number[];
+  readonly images: readonly Image[];
+  readonly result: ToolResult;
+}
+
+/** How a trajectory ended. `answer` is syntactic; correctness is the judge's. */
+export interface Stop {
   readonly status: StopStatus;
   /** Why, for every status but `answer`. */
   readonly reason: string | null;
   readonly answer: string | null;
-  readonly turns: readonly Turn[];
-  /** The final history: append-only, so that every turn is a span of it. */
-  readonly context: TokenContext;
-  readonly systemLength: number;
 }
 
 export interface Verdict {
