@@ -22,6 +22,8 @@ export interface Agent {
   readonly info: EngineInfo;
   readonly tokenizer: Tokenizer;
   readonly dialect: Dialect;
+  /** s, tokenised once. */
+  readonly systemIds: readonly number[];
   readonly reasoner: Reasoner;
   readonly harness: Harness;
   /** eta; its seed is replaced per turn by the trajectory's own random numbers. */
@@ -45,7 +47,7 @@ export async function runTrajectory(question: Question, agent: Agent, options: T
   const { context: h, random, span, onTurn, signal } = options;
   const withSignal = signal && { signal };
 
-  h.append(tokenizer.encode(dialect.systemTurn())); // s
+  h.append(agent.systemIds); // s
   await span('system', () => engine.prefill(h, withSignal));
   const q = dialect.questionTurn(question);
   h.append(tokenizer.encode(q.text), q.images); // h_0 = s ‖ q

@@ -1,0 +1,83 @@
+// The fields of a run, once: each is a key of a config file and a flag of the command line, with one schema for both.
+import { z } from 'zod';
+
+export interface Field {
+  readonly schema: z.ZodType;
+  /** How a command-line string becomes the schema's value. */
+  readonly kind: 'text' | 'number' | 'path';
+  readonly placeholder: string;
+  readonly help: string;
+}
+
+const positive = z.number().int().min(1);
+const text = z.string().min(1);
+
+export const FIELDS = {
+  benchmark: field(text, 'text', 'name', 'benchmark to run'),
+  split: field(text, 'text', 'name', 'split of the benchmark'),
+  engine: field(z.enum(['embedded', 'scripted']), 'text', 'name', 'embedded (runs the checkpoint here) or scripted (plays --script)'),
+  model: field(text, 'path', 'folder', 'Hugging Face checkpoint folder (Qwen3-VL)'),
+  script: field(text, 'path', 'file', 'what the scripted engine plays: {"<id>": [{"candidate": 0, "action": "..."}]}'),
+  dialect: field(z.enum(['ssr']), 'text', 'name', "the checkpoint's agent format"),
+  prompt: field(text, 'path', 'file', 'system prompt; {{candidates}} and {{tools}} are filled in'),
+  library: field(text, 'path', 'file', 'reasoning library (JSON)'),
+  reasoning: field(z.enum(['selection']), 'text', 'name', 'way to reason before acting'),
+  alpha: field(z.number().min(0).max(1), 'number', 'x', 'length exponent of scores: 1 mean, 0 sum'),
+  tau: field(z.number().min(0), 'number', 'x', 'selection temperature; 0 takes the best candidate'),
+  maxTurns: field(positive, 'number', 'n', 'T_max, turns per question'),
+  maxNewTokens: field(positive, 'number', 'n', 'new tokens per action'),
+  temperature: field(z.number().min(0), 'number', 'x', 'action temperature; 0 is greedy'),
+  topP: field(z.number().gt(0).max(1), 'number', 'x', 'nucleus of action sampling; 1 keeps all'),
+  topK: field(z.number().int().min(0), 'number', 'n', 'most likely tokens that may be sampled; 0 keeps all'),
+  textResults: field(positive, 'number', 'n', 'results per text search'),
+  imageResults: field(positive, 'number', 'n', 'results per image search'),
+  judge: field(z.enum(['exact']), 'text', 'name', 'who decides whether an answer is right'),
+  seed: field(z.number().int().min(0), 'number', 'n', "seed of the run; each question's own is derived from it"),
+  limit: field(positive, 'number', 'n', 'only the first n questions'),
+  sample: field(positive, 'number', 'n', 'a seeded sample of n questions, stratified by type'),
+  ids: field(text, 'path', 'file', 'only the questions whose ids the file lists, one a line'),
+  concurrency: field(positive, 'number', 'n', 'questions in flight'),
+  workers: field(positive, 'number', 'n', 'worker threads of the embedded engine'),
+  output: field(text, 'path', 'folder', 'results folder of the run'),
+  minSuccess: field(z.number().min(0).max(100), 'number', 'percent', 'exit with code 100 when success is below'),
+} as const;
+
+export type FieldName = keyof typeof FIELDS;
+
+type Shape = { [K in FieldName]: (typeof FIELDS)[K]['schema'] };
+
+/** A config file: every field optional, unknown keys refused. */
+export const configSchema = z.strictObject(
+  Object.fromEntries(Object.entries(FIELDS).map(([name, { schema }]) => [name, schema])) as Shape,
+).partial();
+
+export type Config = z.infer<typeof configSchema>;
+
+/** Values where neither flag nor config file says anything (the paper's code's defaults where it has them). */
+export const DEFAULTS = {
+  engine: 'embedded',
+  dialect: 'ssr',
+  reasoning: 'selection',
+  alpha: 1,
+  tau: 0,
+  maxTurns: 8,
+  maxNewTokens: 8192,
+  temperature: 0,
+  topP: 1,
+  topK: 0,
+  textResults: 5,
+  imageResults: 5,
+  judge: 'exact',
+  seed: 42,
+} as const satisfies Config;
+
+export type Settings = Config & Required<Pick<Config, keyof typeof DEFAULTS | 'benchmark' | 'library' | 'prompt'>>;
+
+/** `maxTurns` → `--max-turns`. */
+export function flagOf(name: FieldName): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+function field<S extends z.ZodType>(schema: S, kind: Field['kind'], placeholder: string, help: string) {
+  return { schema, kind, placeholder, help } satisfies Field;
+}

@@ -1,0 +1,90 @@
+// From flags, a config file and a benchmark's preset to the settings of a run, validated once.
+import { readFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { UsageError } from '../errors.js';
+import { packageRoot } from '../paths.js';
+import { type Config, configSchema, DEFAULTS, FIELDS, type FieldName, flagOf, type Settings } from './options.js';
+
+/** Command-line strings by field name. */
+export type Flags = Partial<Record<FieldName, string>>;
+
+/**
+ * Flags win over the config file, which wins over the preset configs/<benchmark>.json, which wins over the defaults.
+ * Paths in a file are relative to that file, on the command line to `cwd`. Throws UsageError naming the flag or key.
+ */
+export async function readSettings(flags: Flags, configPath: string | undefined, cwd: string): Promise<Settings> {
+  const fromFlags = parseFlags(flags, cwd);
+  const fromFile = configPath === undefined ? {} : await readConfig(resolve(cwd, configPath));
+  const benchmark = fromFlags.benchmark ?? fromFile.benchmark;
+  if (benchmark === undefined) {
+    throw new UsageError('no benchmark named', { expected: '--benchmark NAME', remedy: 'Try: ssr eval --benchmark micro' });
+  }
+  const preset = await readPreset(benchmark);
+  const base = { library: join(packageRoot(), 'configs/libraries/default.json'), prompt: join(packageRoot(), 'configs/prompts/ssr.txt') };
+  const settings: Settings = { ...DEFAULTS, ...base, ...preset, ...fromFile, ...fromFlags, benchmark };
+  if (settings.limit !== undefined && settings.sample !== undefined) {
+    throw new UsageError('--limit and --sample exclude each other', { remedy: 'Give one of them.' });
+  }
+  if (settings.engine === 'scripted' && settings.script === undefined) {
+    throw new UsageError('the scripted engine needs a script', { expected: '--script FILE' });
+  }
+  return settings;
+}
+
+/** Reads one config file; throws UsageError with the file, the key and what was expected. */
+export async function readConfig(path: string): Promise<Config> {
+  const source = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError('cannot read the config', { where: path, found: error.code ?? error.message, cause: error });
+  });
+  let json: unknown;
+  try {
+    json = JSON.parse(source);
+  } catch (error) {
+    throw new UsageError('not JSON', { where: path, found: error instanceof Error ? error.message : String(error) });
+  }
+  const parsed = configSchema.safeParse(json);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    const key = issue?.path.join('.');
+    const remedy = issue?.code === 'unrecognized_keys' ? { remedy: `Known keys: ${Object.keys(FIELDS).join(', ')}.` } : {};
+    throw new UsageError(`${key ? `${key}: ` : ''}${issue?.message ?? 'malformed'}`, { where: path, ...remedy });
+  }
+  return resolvePaths(parsed.data, dirname(path));
+}
+
+async function readPreset(benchmark: string): Promise<Config> {
+  if (!/^[\w-]+$/.test(benchmark)) return {};
+  const path = join(packageRoot(), 'configs', `${benchmark}.json`);
+  const exists = await readFile(path).then(
+    () => true,
+    () => false,
+  );
+  return exists ? readConfig(path) : {};
+}
+
+function parseFlags(flags: Flags, cwd: string): Config {
+  const values: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(flags) as [FieldName, string][]) {
+    const { kind, schema } = FIELDS[name];
+    const parsed = schema.safeParse(kind === 'number' ? toNumber(value) : value);
+    if (!parsed.success) {
+      throw new UsageError(parsed.error.issues[0]?.message ?? 'malformed', { where: flagOf(name), found: value });
+    }
+    values[name] = parsed.data;
+  }
+  return resolvePaths(values as Config, cwd);
+}
+
+/** Number('') is 0, which nobody means. */
+function toNumber(value: string): number {
+  return value.trim() === '' ? Number.NaN : Number(value);
+}
+
+function resolvePaths(config: Config, folder: string): Config {
+  return Object.fromEntries(
+    Object.entries(config).map(([name, value]) => [
+      name,
+      FIELDS[name as FieldName].kind === 'path' ? resolve(folder, value as string) : value,
+    ]),
+  ) as Config;
+}
