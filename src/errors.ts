@@ -40,6 +40,11 @@ export class EngineError extends SsrError {
   override readonly name: string = 'EngineError';
 }
 
+/** The engine cannot be reached or has died. Exit code 2. */
+export class EngineUnavailableError extends EngineError {
+  override readonly name: string = 'EngineUnavailableError';
+}
+
 /** A tool failed; the trajectory stops with `tool-error`. */
 export class ToolError extends SsrError {
   override readonly name: string = 'ToolError';
