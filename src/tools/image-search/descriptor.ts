@@ -32,16 +32,11 @@ export async function describePicture(image: Image, count: number = windows.leng
   return descriptors;
 }
 
-/** The dot product of two descriptors, each given by its offset; four sums at a time, since each waits for its last addition. */
+/** The dot product of two descriptors, each given by its offset. */
 export function cosine(a: Float32Array, aOffset: number, b: Float32Array, bOffset: number): number {
-  let [first, second, third, fourth] = [0, 0, 0, 0];
-  for (let i = 0; i < descriptorLength; i += 4) {
-    first += (a[aOffset + i] ?? 0) * (b[bOffset + i] ?? 0);
-    second += (a[aOffset + i + 1] ?? 0) * (b[bOffset + i + 1] ?? 0);
-    third += (a[aOffset + i + 2] ?? 0) * (b[bOffset + i + 2] ?? 0);
-    fourth += (a[aOffset + i + 3] ?? 0) * (b[bOffset + i + 3] ?? 0);
-  }
-  return first + second + third + fourth;
+  let sum = 0;
+  for (let i = 0; i < descriptorLength; i++) sum += (a[aOffset + i] ?? 0) * (b[bOffset + i] ?? 0);
+  return sum;
 }
 
 function placements(side: number, offsets: readonly number[]): Window[] {
