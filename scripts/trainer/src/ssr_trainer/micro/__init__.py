@@ -1,0 +1,1 @@
+"""The micro checkpoint: a tiny Qwen3-VL trained from scratch on the micro world."""
