@@ -19,7 +19,10 @@ export function createRandom(seed: number): () => number {
 
 /** A 32-bit seed for one named use of a run's seed, so that questions do not share a stream and order does not matter. */
 export function deriveSeed(seed: number, ...names: readonly string[]): number {
-  return createHash('sha256').update(JSON.stringify([seed, ...names])).digest().readUInt32LE(0);
+  return createHash('sha256')
+    .update(JSON.stringify([seed, ...names]))
+    .digest()
+    .readUInt32LE(0);
 }
 
 function mix(value: number): number {

@@ -16,7 +16,10 @@ const toolCall = z.discriminatedUnion('name', [
   z.strictObject({
     name: z.literal('text_search_tool'),
     arguments: z.strictObject({
-      query: z.string().max(2000).refine((query) => query.trim() !== '', 'must not be blank'),
+      query: z
+        .string()
+        .max(2000)
+        .refine((query) => query.trim() !== '', 'must not be blank'),
     }),
   }),
   z.strictObject({

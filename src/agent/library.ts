@@ -40,7 +40,11 @@ export async function loadLibrary(path: string): Promise<Library> {
 /** Parses and checks the text of a library file; `where` names it in errors. */
 export function parseLibrary(source: string, where: string): Library {
   const fail = (summary: string, found?: string, remedy?: string): never => {
-    throw new UsageError(summary, { where, ...(found === undefined ? {} : { found }), ...(remedy === undefined ? {} : { remedy }) });
+    throw new UsageError(summary, {
+      where,
+      ...(found === undefined ? {} : { found }),
+      ...(remedy === undefined ? {} : { remedy }),
+    });
   };
   let json: unknown;
   try {

@@ -15,7 +15,12 @@ const text = z.string().min(1);
 export const FIELDS = {
   benchmark: field(text, 'text', 'name', 'benchmark to run'),
   split: field(text, 'text', 'name', 'split of the benchmark'),
-  engine: field(z.enum(['embedded', 'scripted']), 'text', 'name', 'embedded (runs the checkpoint here) or scripted (plays --script)'),
+  engine: field(
+    z.enum(['embedded', 'scripted']),
+    'text',
+    'name',
+    'embedded (runs the checkpoint here) or scripted (plays --script)',
+  ),
   model: field(text, 'path', 'folder', 'Hugging Face checkpoint folder (Qwen3-VL)'),
   script: field(text, 'path', 'file', 'what the scripted engine plays: {"<id>": [{"candidate": 0, "action": "..."}]}'),
   dialect: field(z.enum(['ssr']), 'text', 'name', "the checkpoint's agent format"),
@@ -47,9 +52,9 @@ export type FieldName = keyof typeof FIELDS;
 type Shape = { [K in FieldName]: (typeof FIELDS)[K]['schema'] };
 
 /** A config file: every field optional, unknown keys refused. */
-export const configSchema = z.strictObject(
-  Object.fromEntries(Object.entries(FIELDS).map(([name, { schema }]) => [name, schema])) as Shape,
-).partial();
+export const configSchema = z
+  .strictObject(Object.fromEntries(Object.entries(FIELDS).map(([name, { schema }]) => [name, schema])) as Shape)
+  .partial();
 
 export type Config = z.infer<typeof configSchema>;
 

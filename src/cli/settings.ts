@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { UsageError } from '../errors.js';
 import { packageRoot } from '../paths.js';
+import { defaultLibrary, defaultPrompt } from './defaults.js';
 import { type Config, configSchema, DEFAULTS, FIELDS, type FieldName, flagOf, type Settings } from './options.js';
 
 /** Command-line strings by field name. */
@@ -20,7 +21,7 @@ export async function readSettings(flags: Flags, configPath: string | undefined,
     throw new UsageError('no benchmark named', { expected: '--benchmark NAME', remedy: 'Try: ssr eval --benchmark micro' });
   }
   const preset = await readPreset(benchmark);
-  const base = { library: join(packageRoot(), 'configs/libraries/default.json'), prompt: join(packageRoot(), 'configs/prompts/ssr.txt') };
+  const base = { library: defaultLibrary(), prompt: defaultPrompt() };
   const settings: Settings = { ...DEFAULTS, ...base, ...preset, ...fromFile, ...fromFlags, benchmark };
   if (settings.limit !== undefined && settings.sample !== undefined) {
     throw new UsageError('--limit and --sample exclude each other', { remedy: 'Give one of them.' });

@@ -95,7 +95,11 @@ interface Ending {
 }
 
 /** No answer is not success; an answer is the judge's to decide; errors and missing gold have no verdict. */
-async function verdict(question: Question, stop: Stop, { judge, clock, signal }: EpisodeDependencies): Promise<Omit<Ending, 'stop'>> {
+async function verdict(
+  question: Question,
+  stop: Stop,
+  { judge, clock, signal }: EpisodeDependencies,
+): Promise<Omit<Ending, 'stop'>> {
   const none = { correct: null, judge: null, judgeMs: 0, error: null };
   if (isErrorStatus(stop.status)) return none;
   if (stop.answer === null) return { ...none, correct: false };

@@ -109,9 +109,7 @@ export const episodeSchema = z.object({
   ids: z.array(z.number().int()),
   positions: z.number().int(),
   systemLength: z.number().int(),
-  images: z.array(
-    z.object({ sha256: z.string(), mediaType: z.string(), width: z.number().int(), height: z.number().int() }),
-  ),
+  images: z.array(z.object({ sha256: z.string(), mediaType: z.string(), width: z.number().int(), height: z.number().int() })),
   turns: z.array(turnSchema),
   /** system: prefill of s; media: loading the question's pictures; orchestration: all that no phase names. */
   timingMs: z.object({

@@ -24,7 +24,10 @@ export async function* runQuestions(options: RunOptions): AsyncGenerator<Episode
   const startNext = (): void => {
     const next = signal?.aborted || drain?.aborted ? undefined : waiting.next();
     if (next === undefined || next.done) return;
-    running.set(next.value.id, limit(() => runEpisode(next.value, options)));
+    running.set(
+      next.value.id,
+      limit(() => runEpisode(next.value, options)),
+    );
   };
   for (let i = 0; i < concurrency; i++) startNext();
   while (running.size > 0) {

@@ -29,13 +29,12 @@ export interface Distribution {
 /**
  * Wilson's score interval of a rate p = successes / n (Wilson 1927), by default at 95%:
  *   (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n)
- * Null without data. Throws RangeError when the counts are not those of a rate.
+ * Throws RangeError when the counts are not those of a rate, or when there is no data.
  */
-export function wilsonInterval(successes: number, n: number, z: number = z95): Interval | null {
-  if (!Number.isInteger(successes) || !Number.isInteger(n) || successes < 0 || successes > n) {
-    throw new RangeError(`expected whole counts with 0 <= successes <= n, found ${successes} of ${n}`);
+export function wilsonInterval(successes: number, n: number, z: number = z95): Interval {
+  if (!Number.isInteger(successes) || !Number.isInteger(n) || successes < 0 || successes > n || n === 0) {
+    throw new RangeError(`expected whole counts with 0 <= successes <= n and n >= 1, found ${successes} of ${n}`);
   }
-  if (n === 0) return null;
   const p = successes / n;
   const centre = p + z ** 2 / (2 * n);
   const spread = z * Math.sqrt((p * (1 - p)) / n + z ** 2 / (4 * n ** 2));
@@ -47,8 +46,10 @@ export function wilsonInterval(successes: number, n: number, z: number = z95): I
   };
 }
 
+/** A rate with its n and Wilson's 95% interval; without data it has neither value nor interval. */
 export function rate(successes: number, n: number): Rate {
-  return { successes, n, rate: n === 0 ? null : successes / n, interval: wilsonInterval(successes, n) };
+  if (n === 0) return { successes, n, rate: null, interval: null };
+  return { successes, n, rate: successes / n, interval: wilsonInterval(successes, n) };
 }
 
 /** Arithmetic mean; null without data. */

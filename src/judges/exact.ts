@@ -3,7 +3,7 @@ import { JudgeError } from '../errors.js';
 import type { Judge } from '../types.js';
 
 /** Throws JudgeError for a question without gold answers. */
-export function createExactJudge(): Judge {
+export function exactJudge(): Judge {
   const name = 'exact';
   return {
     name,

@@ -1,0 +1,27 @@
+// The one place that talks to the process: streams, signals, and what an error means as an exit code.
+import { CommanderError } from 'commander';
+import { DataError, EngineUnavailableError, SsrError, UsageError } from '../errors.js';
+import { EXIT } from './exit.js';
+import { createProgram } from './program.js';
+
+/** Runs one command line and returns its exit code. */
+export async function main(argv: readonly string[]): Promise<number> {
+  let exitCode: number = EXIT.ok;
+  const program = createProgram({ setExitCode: (code) => void (exitCode = code) });
+  try {
+    await program.parseAsync([...argv]);
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    if (!(error instanceof SsrError)) throw error;
+    process.stderr.write(`ssr: ${error.message}\n`);
+    return exitCodeOf(error);
+  }
+}
+
+function exitCodeOf(error: SsrError): number {
+  if (error instanceof UsageError) return EXIT.usage;
+  if (error instanceof EngineUnavailableError) return EXIT.engine;
+  if (error instanceof DataError) return EXIT.data;
+  return EXIT.errors;
+}

@@ -1,0 +1,37 @@
+// The command tree of `ssr`.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { packageRoot } from '../paths.js';
+import { addEvalCommand } from './commands/eval.js';
+import { addLibraryCommand } from './commands/library.js';
+
+export interface CommandContext {
+  readonly setExitCode: (code: number) => void;
+}
+
+export function createProgram(context: CommandContext): Command {
+  const program = new Command('ssr')
+    .description('Runs multimodal search agents that choose their reasoning from a library instead of writing it.')
+    .version(packageVersion())
+    .exitOverride()
+    .showHelpAfterError('(ssr --help lists commands and options)')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  ssr eval --benchmark micro                 the whole system on this machine, nothing else needed
+  ssr eval --benchmark micro --split hard    a harder split of the same world
+  ssr library check my-library.json          what a reasoning library costs and whether it is sound
+
+Exit codes: 0 done · 1 usage · 2 engine unreachable · 3 too many errors · 4 data · 100 success below --min-success · 130 interrupted`,
+    );
+  addEvalCommand(program, context);
+  addLibraryCommand(program, context);
+  return program;
+}
+
+export function packageVersion(): string {
+  const { version } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string };
+  return version;
+}

@@ -1,0 +1,109 @@
+// The only file that names concrete adapters together: from settings to the parts of a run.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { loadMicro, microToolbox } from '../../benchmarks/micro/index.js';
+import type { Agent } from '../agent/algorithm.js';
+import { createSsrDialect } from '../agent/dialects/ssr.js';
+import { createHarness } from '../agent/harness.js';
+import { type Library, loadLibrary, tokeniseLibrary } from '../agent/library.js';
+import { renderCandidates, renderPrompt } from '../agent/prompt.js';
+import { selectionReasoner } from '../agent/reasoning/selection.js';
+import { loadTokenizer } from '../agent/tokenizer.js';
+import { createEmbeddedEngine } from '../engines/embedded/engine.js';
+import { createScriptedEngine, readScript } from '../engines/scripted.js';
+import { UsageError } from '../errors.js';
+import { exactJudge } from '../judges/exact.js';
+import { packageRoot } from '../paths.js';
+import type { Benchmark, Candidate, Engine, Judge, Tokenizer, Toolbox } from '../types.js';
+import type { Settings } from './options.js';
+
+export interface Wiring {
+  readonly agent: Agent;
+  readonly benchmark: Benchmark;
+  readonly judge: Judge;
+  readonly library: Library;
+  readonly candidates: readonly Candidate[];
+  readonly systemPrompt: string;
+}
+
+/** Builds every part and starts the engine last, so that bad settings, libraries and data cost nothing. */
+export async function wire(settings: Settings): Promise<Wiring> {
+  const library = await loadLibrary(settings.library);
+  const systemPrompt = await readPrompt(settings.prompt, library);
+  const [benchmark, tools] = await openBenchmark(settings);
+  const model = requireModel(settings);
+  const tokenizer = await loadTokenizer(model);
+  const dialect = createSsrDialect(systemPrompt, tokenizer.addedTokens);
+  const candidates = tokeniseLibrary(library, dialect, tokenizer);
+  const engine = await openEngine(settings, model, tokenizer, candidates);
+  const reasoner = selectionReasoner(engine, candidates, settings);
+  return {
+    benchmark,
+    library,
+    candidates,
+    systemPrompt,
+    judge: exactJudge(),
+    agent: {
+      engine,
+      info: await engine.describe(),
+      tokenizer,
+      dialect,
+      systemIds: tokenizer.encode(dialect.systemTurn()),
+      reasoner,
+      harness: createHarness(dialect, tokenizer, tools),
+      maxTurns: settings.maxTurns,
+      sampling: {
+        maxNewTokens: settings.maxNewTokens,
+        temperature: settings.temperature,
+        topP: settings.topP,
+        topK: settings.topK,
+        seed: 0,
+        stopIds: [tokenizer.idOf(dialect.stopToken)],
+        bannedIds: dialect.visionTokens.map(tokenizer.idOf),
+      },
+    },
+  };
+}
+
+/** The rendered system prompt: the file's text with the library and the tools filled in. */
+export async function readPrompt(path: string, library: Library): Promise<string> {
+  const template = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError('cannot read the prompt', { where: path, found: error.code ?? error.message, cause: error });
+  });
+  const tools = JSON.parse(await readFile(join(packageRoot(), 'configs/prompts/tools.json'), 'utf8')) as unknown[];
+  return renderPrompt(
+    template.trimEnd(),
+    {
+      candidates: renderCandidates(library.entries),
+      tools: tools.map((tool) => JSON.stringify(tool)).join('\n'),
+    },
+    path,
+  );
+}
+
+async function openBenchmark(settings: Settings): Promise<[Benchmark, Toolbox]> {
+  if (settings.benchmark !== 'micro') {
+    throw new UsageError('unknown benchmark', { where: '--benchmark', found: settings.benchmark, expected: 'one of: micro' });
+  }
+  const split = settings.split ?? 'plain';
+  const { textResults, imageResults } = settings;
+  return Promise.all([loadMicro(split), microToolbox(split, { textResults, imageResults })]);
+}
+
+function requireModel({ model }: Settings): string {
+  if (model === undefined) throw new UsageError('no model named', { expected: '--model FOLDER' });
+  return model;
+}
+
+async function openEngine(
+  settings: Settings,
+  model: string,
+  tokenizer: Tokenizer,
+  candidates: readonly Candidate[],
+): Promise<Engine> {
+  if (settings.engine === 'scripted') {
+    return createScriptedEngine({ script: await readScript(settings.script as string), tokenizer, candidates, model });
+  }
+  const workers = settings.workers;
+  return createEmbeddedEngine(model, { ...(workers !== undefined && { workers }) });
+}
