@@ -9,7 +9,8 @@ const root = new URL('..', import.meta.url).pathname;
  * adapters or peers and never import one another.
  */
 const LEVELS: readonly (readonly string[])[] = [
-  ['src/types.ts', 'src/errors.ts', 'src/random.ts', 'src/paths.ts'],
+  ['src/types.ts', 'src/errors.ts', 'src/random.ts'],
+  ['src/paths.ts'],
   ['src/media'],
   ['src/agent'],
   ['src/engines', 'src/tools', 'src/judges', 'src/data', 'src/evaluation'],

@@ -7,7 +7,11 @@ import { createProgram } from './program.js';
 /** Runs one command line and returns its exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
   let exitCode: number = EXIT.ok;
-  const program = createProgram({ setExitCode: (code) => void (exitCode = code) });
+  const program = createProgram({
+    setExitCode(code) {
+      exitCode = code;
+    },
+  });
   try {
     await program.parseAsync([...argv]);
     return exitCode;

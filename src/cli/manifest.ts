@@ -5,7 +5,7 @@ import { execa } from 'execa';
 import { packageRoot } from '../paths.js';
 import type { Benchmark } from '../types.js';
 import type { Settings } from './options.js';
-import { packageVersion } from './program.js';
+import { packageVersion } from './version.js';
 import type { Wiring } from './wire.js';
 
 export async function describeRun(settings: Settings, wiring: Wiring, plan: Benchmark['entries'], startedAt: Date) {

@@ -1,14 +1,9 @@
 // The command tree of `ssr`.
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Command } from 'commander';
-import { packageRoot } from '../paths.js';
 import { addEvalCommand } from './commands/eval.js';
 import { addLibraryCommand } from './commands/library.js';
-
-export interface CommandContext {
-  readonly setExitCode: (code: number) => void;
-}
+import type { CommandContext } from './exit.js';
+import { packageVersion } from './version.js';
 
 export function createProgram(context: CommandContext): Command {
   const program = new Command('ssr')
@@ -29,9 +24,4 @@ Exit codes: 0 done · 1 usage · 2 engine unreachable · 3 too many errors · 4 
   addEvalCommand(program, context);
   addLibraryCommand(program, context);
   return program;
-}
-
-export function packageVersion(): string {
-  const { version } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string };
-  return version;
 }

@@ -7,8 +7,7 @@ import { loadLibrary, tokeniseLibrary } from '../../agent/library.js';
 import { type Finding, inspectLibrary } from '../../agent/library-check.js';
 import { loadTokenizer } from '../../agent/tokenizer.js';
 import { defaultModel } from '../defaults.js';
-import { EXIT } from '../exit.js';
-import type { CommandContext } from '../program.js';
+import { type CommandContext, EXIT } from '../exit.js';
 
 interface LibraryFlags {
   readonly model?: string;
