@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { describeDistribution, mean, percentile, percentileMethod, rate, wilsonInterval } from '../../src/evaluation/statistics.js';
+import {
+  describeDistribution,
+  mean,
+  percentile,
+  percentileMethod,
+  rate,
+  wilsonInterval,
+} from '../../src/evaluation/statistics.js';
 
 describe("Wilson's interval", () => {
   // scipy.stats.binomtest(k, n).proportion_ci(0.95, 'wilson') of SciPy 1.17.1
@@ -14,12 +21,12 @@ describe("Wilson's interval", () => {
     [698, 700, 0.9896429368497793, 0.9992161183786058],
   ])('of %d in %d is SciPy’s', (successes, n, low, high) => {
     const interval = wilsonInterval(successes, n);
-    expect(interval?.low).toBeCloseTo(low, 12);
-    expect(interval?.high).toBeCloseTo(high, 12);
+    expect(interval.low).toBeCloseTo(low, 12);
+    expect(interval.high).toBeCloseTo(high, 12);
   });
 
   it('does not exist without data', () => {
-    expect(wilsonInterval(0, 0)).toBeNull();
+    expect(() => wilsonInterval(0, 0)).toThrow('n >= 1, found 0 of 0');
     expect(rate(0, 0)).toEqual({ successes: 0, n: 0, rate: null, interval: null });
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { JudgeError } from '../../src/errors.js';
-import { createExactJudge, normaliseText, sameText } from '../../src/judges/exact.js';
+import { exactJudge, normaliseText, sameText } from '../../src/judges/exact.js';
 import type { Question } from '../../src/types.js';
 
 describe('the exact judge', () => {
@@ -48,14 +48,14 @@ describe('the exact judge', () => {
   });
 
   it('accepts any of the gold answers', async () => {
-    const judge = createExactJudge();
+    const judge = exactJudge();
     expect(await judge.judge(question(['Roma', 'Rome']), 'rome')).toEqual({ correct: true, judge: 'exact' });
     expect(await judge.judge(question(['Roma', 'Rome']), 'Paris')).toEqual({ correct: false, judge: 'exact' });
   });
 
   it('gives no verdict without gold, rather than a wrong one', async () => {
-    await expect(createExactJudge().judge(question([]), 'rome')).rejects.toThrow(JudgeError);
-    await expect(createExactJudge().judge(question([]), 'rome')).rejects.toThrow('question q7: no gold answer');
+    await expect(exactJudge().judge(question([]), 'rome')).rejects.toThrow(JudgeError);
+    await expect(exactJudge().judge(question([]), 'rome')).rejects.toThrow('question q7: no gold answer');
   });
 });
 

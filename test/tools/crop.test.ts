@@ -85,6 +85,8 @@ async function gradient(width: number, height: number): Promise<Image> {
   for (let y = 0; y < height; y++) {
     for (let x = 0; x < width; x++) pixels.set([x, y, x + y], (y * width + x) * 3);
   }
-  const bytes = await sharp(pixels, { raw: { width, height, channels: 3 } }).png().toBuffer();
+  const bytes = await sharp(pixels, { raw: { width, height, channels: 3 } })
+    .png()
+    .toBuffer();
   return { sha256: createHash('sha256').update(bytes).digest('hex'), bytes, mediaType: 'image/png', width, height };
 }

@@ -20,7 +20,11 @@ interface Window {
 }
 
 /** The whole picture, three by three windows of three quarters of its sides, four by four of half: 26, the whole one first. */
-export const windows: readonly Window[] = [...placements(96, [0]), ...placements(72, [0, 12, 24]), ...placements(48, [0, 16, 32, 48])];
+export const windows: readonly Window[] = [
+  ...placements(96, [0]),
+  ...placements(72, [0, 12, 24]),
+  ...placements(48, [0, 16, 32, 48]),
+];
 
 /** Descriptors of the picture's first `count` windows, one after the other. Throws DataError for an unreadable picture. */
 export async function describePicture(image: Image, count: number = windows.length): Promise<Float32Array> {
@@ -96,8 +100,7 @@ function cellMean(sums: Uint32Array, left: number, top: number, side: number, ch
   const topLeft = (top * (workingSide + 1) + left) * channels + channel;
   const bottomLeft = topLeft + side * (workingSide + 1) * channels;
   const right = side * channels;
-  const total =
-    (sums[bottomLeft + right] ?? 0) + (sums[topLeft] ?? 0) - (sums[bottomLeft] ?? 0) - (sums[topLeft + right] ?? 0);
+  const total = (sums[bottomLeft + right] ?? 0) + (sums[topLeft] ?? 0) - (sums[bottomLeft] ?? 0) - (sums[topLeft + right] ?? 0);
   return total / (side * side);
 }
 

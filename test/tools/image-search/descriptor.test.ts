@@ -27,7 +27,11 @@ describe('picture descriptors', () => {
     const image = await randomPicture(9, 96);
     const descriptors = await describePicture(image);
     const { left, top, side } = windows[17] ?? { left: 0, top: 0, side: 0 };
-    const cut = await sharp(image.bytes).extract({ left, top, width: side, height: side }).resize(96, 96, { kernel: 'nearest' }).png().toBuffer();
+    const cut = await sharp(image.bytes)
+      .extract({ left, top, width: side, height: side })
+      .resize(96, 96, { kernel: 'nearest' })
+      .png()
+      .toBuffer();
     const alone = await describePicture(toImage(cut, 96, 96), 1);
     expect(cosine(descriptors, 17 * descriptorLength, alone, 0)).toBeCloseTo(1, 5);
   });
@@ -37,7 +41,9 @@ describe('picture descriptors', () => {
     // In units of 80 the squares sum to 72 cells * 3 + 72 cells * (4 + 4 + 1) = 864.
     const pixels = Buffer.alloc(96 * 96 * 3);
     for (let i = 0; i < 96 * 96; i++) if (i % 96 >= 48) pixels.set([240, 240, 0], i * 3);
-    const bytes = await sharp(pixels, { raw: { width: 96, height: 96, channels: 3 } }).png().toBuffer();
+    const bytes = await sharp(pixels, { raw: { width: 96, height: 96, channels: 3 } })
+      .png()
+      .toBuffer();
     const descriptor = await describePicture(toImage(bytes, 96, 96), 1);
     descriptor.forEach((value, i) => {
       const bright = i % 3 < 2 && Math.floor(i / 3) % 12 >= 6;
@@ -46,7 +52,9 @@ describe('picture descriptors', () => {
   });
 
   it('of a grey picture are zero', async () => {
-    const flat = await sharp({ create: { width: 33, height: 20, channels: 4, background: '#77777780' } }).png().toBuffer();
+    const flat = await sharp({ create: { width: 33, height: 20, channels: 4, background: '#77777780' } })
+      .png()
+      .toBuffer();
     expect((await describePicture(toImage(flat, 33, 20))).every((value) => value === 0)).toBe(true);
   });
 });

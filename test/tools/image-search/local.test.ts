@@ -56,7 +56,13 @@ describe('local image search', () => {
 
   it('builds its index once, however many searches wait for it', async () => {
     let loads = 0;
-    const counted = pictures.map((picture) => ({ ...picture, load: () => (loads++, picture.load()) }));
+    const counted = pictures.map((picture) => ({
+      ...picture,
+      load() {
+        loads++;
+        return picture.load();
+      },
+    }));
     const search = createLocalImageSearch(counted, { results: 1 });
     expect(loads).toBe(0);
     await Promise.all(images.slice(0, 5).map((image) => search.search(image)));
@@ -64,7 +70,9 @@ describe('local image search', () => {
   });
 
   it('answers for a picture of one colour, which resembles nothing', async () => {
-    const flat = await sharp({ create: { width: 50, height: 50, channels: 3, background: '#777777' } }).png().toBuffer();
+    const flat = await sharp({ create: { width: 50, height: 50, channels: 3, background: '#777777' } })
+      .png()
+      .toBuffer();
     expect(await createLocalImageSearch(pictures, { results: 2 }).search(toImage(flat, 50, 50))).toHaveLength(2);
   });
 

@@ -16,7 +16,9 @@ export async function randomPicture(seed: number, side: number): Promise<Image> 
       for (let x = left; x < Math.min(side, left + width); x++) pixels.set(paint, (y * side + x) * 3);
     }
   }
-  const bytes = await sharp(pixels, { raw: { width: side, height: side, channels: 3 } }).png().toBuffer();
+  const bytes = await sharp(pixels, { raw: { width: side, height: side, channels: 3 } })
+    .png()
+    .toBuffer();
   return toImage(bytes, side, side);
 }
 

@@ -42,7 +42,7 @@ describe('local text search', () => {
       const found = (await search.search(query)).map((result) => result.text ?? '');
       const scores = found.map((passage) => bm25(query, passage, corpus));
       expect(found.length).toBe(corpus.filter((passage) => bm25(query, passage.text, corpus) > 0).length);
-      scores.slice(1).forEach((score, rank) => expect(score).toBeLessThanOrEqual((scores[rank] ?? 0) + 1e-9));
+      for (const [rank, score] of scores.slice(1).entries()) expect(score).toBeLessThanOrEqual((scores[rank] ?? 0) + 1e-9);
     }
   });
 
