@@ -56,7 +56,7 @@ export const configSchema = z
   .strictObject(Object.fromEntries(Object.entries(FIELDS).map(([name, { schema }]) => [name, schema])) as Shape)
   .partial();
 
-export type Config = z.infer<typeof configSchema>;
+export type Config = { readonly [K in FieldName]?: z.infer<Shape[K]> };
 
 /** Values where neither flag nor config file says anything (the paper's code's defaults where it has them). */
 export const DEFAULTS = {
@@ -76,7 +76,8 @@ export const DEFAULTS = {
   seed: 42,
 } as const satisfies Config;
 
-export type Settings = Config & Required<Pick<Config, keyof typeof DEFAULTS | 'benchmark' | 'library' | 'prompt'>>;
+type Given = keyof typeof DEFAULTS | 'benchmark' | 'library' | 'prompt';
+export type Settings = Config & Required<Pick<Config, Given>>;
 
 /** `maxTurns` → `--max-turns`. */
 export function flagOf(name: FieldName): string {

@@ -50,7 +50,7 @@ export async function readConfig(path: string): Promise<Config> {
     const remedy = issue?.code === 'unrecognized_keys' ? { remedy: `Known keys: ${Object.keys(FIELDS).join(', ')}.` } : {};
     throw new UsageError(`${key ? `${key}: ` : ''}${issue?.message ?? 'malformed'}`, { where: path, ...remedy });
   }
-  return resolvePaths(parsed.data, dirname(path));
+  return resolvePaths(parsed.data as Config, dirname(path));
 }
 
 async function readPreset(benchmark: string): Promise<Config> {
