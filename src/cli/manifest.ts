@@ -4,10 +4,11 @@ import { cpus, platform, release, totalmem } from 'node:os';
 import { execa } from 'execa';
 import { packageRoot } from '../paths.js';
 import type { Benchmark } from '../types.js';
-import type { Settings } from './options.js';
+import { identityOf, type Settings } from './options.js';
 import { packageVersion } from './version.js';
 import type { Wiring } from './wire.js';
 
+/** `identity` is what a folder's run and a resumed one must share; the rest tells how and where it was made. */
 export async function describeRun(settings: Settings, wiring: Wiring, plan: Benchmark['entries'], startedAt: Date) {
   const { agent, benchmark, library, candidates, systemPrompt, judge } = wiring;
   return {
@@ -16,13 +17,19 @@ export async function describeRun(settings: Settings, wiring: Wiring, plan: Benc
     commit: await gitCommit(),
     startedAt: startedAt.toISOString(),
     settings,
-    benchmark: { name: benchmark.name, split: benchmark.split, sha256: benchmark.sha256, planned: plan.length },
+    identity: {
+      settings: identityOf(settings),
+      benchmark: { name: benchmark.name, split: benchmark.split, sha256: benchmark.sha256 },
+      plan: sha256(JSON.stringify(plan)),
+      engine: agent.info,
+      tokenizer: agent.tokenizer.sha256,
+      prompt: sha256(systemPrompt),
+      library: sha256(JSON.stringify(library.entries)),
+      judge: judge.name,
+    },
     plan: plan.map(({ id }) => id),
-    engine: agent.info,
-    tokenizer: { sha256: agent.tokenizer.sha256 },
-    prompt: { sha256: sha256(systemPrompt), tokens: agent.systemIds.length },
-    library: { name: library.name, version: library.version, sha256: sha256(JSON.stringify(library.entries)), candidates },
-    judge: judge.name,
+    prompt: { text: systemPrompt, tokens: agent.systemIds.length },
+    library: { name: library.name, version: library.version, candidates },
     machine: {
       node: process.version,
       platform: `${platform()} ${release()}`,

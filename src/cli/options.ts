@@ -44,6 +44,13 @@ export const FIELDS = {
   concurrency: field(positive, 'number', 'n', 'questions in flight'),
   workers: field(positive, 'number', 'n', 'worker threads of the embedded engine'),
   output: field(text, 'path', 'folder', 'results folder of the run'),
+  questionLimit: field(
+    z.number().gt(0),
+    'number',
+    'seconds',
+    'most time per question; longer ones are errors, not wrong answers',
+  ),
+  maxErrorRate: field(z.number().min(0).max(100), 'number', 'percent', 'stop the run when more questions fail (after 20)'),
   minSuccess: field(z.number().min(0).max(100), 'number', 'percent', 'exit with code 100 when success is below'),
 } as const;
 
@@ -57,6 +64,9 @@ export const configSchema = z
   .partial();
 
 export type Config = { readonly [K in FieldName]?: z.infer<Shape[K]> };
+
+/** Fields that change how a run is carried out but not what it is: a run may be resumed with others. */
+const INCIDENTAL: readonly FieldName[] = ['concurrency', 'workers', 'questionLimit', 'maxErrorRate', 'minSuccess'];
 
 /** Values where neither flag nor config file says anything (the paper's code's defaults where it has them). */
 export const DEFAULTS = {
@@ -78,6 +88,15 @@ export const DEFAULTS = {
 
 type Given = keyof typeof DEFAULTS | 'benchmark' | 'library' | 'prompt';
 export type Settings = Config & Required<Pick<Config, Given>>;
+
+/** The settings that make a run the run it is; files count by their content, elsewhere, not by their path. */
+export function identityOf(settings: Settings): Config {
+  return Object.fromEntries(
+    Object.entries(settings).filter(
+      ([name]) => FIELDS[name as FieldName].kind !== 'path' && !INCIDENTAL.includes(name as FieldName),
+    ),
+  ) as Config;
+}
 
 /** `maxTurns` → `--max-turns`. */
 export function flagOf(name: FieldName): string {

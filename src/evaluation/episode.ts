@@ -14,6 +14,8 @@ export interface EpisodeDependencies {
   readonly clock: Clock;
   /** The run's seed. */
   readonly seed: number;
+  /** Most milliseconds a question may take; longer ones are errors, not wrong answers. */
+  readonly questionLimitMs?: number;
   readonly signal?: AbortSignal;
 }
 
@@ -26,6 +28,7 @@ export interface EpisodeOutcome {
 /** Runs one question. Never throws: a surprise is recorded with status `error`, with the turns that were finished before it. */
 export async function runEpisode(entry: { id: string; type: string }, run: EpisodeDependencies): Promise<EpisodeOutcome> {
   const { agent, clock } = run;
+  const signal = limitedSignal(run);
   const started = clock();
   const watch = createStopwatch(clock);
   const context = new Context(entry.id, agent.info.geometry, agent.tokenizer.idOf('<|image_pad|>'));
@@ -46,7 +49,7 @@ export async function runEpisode(entry: { id: string; type: string }, run: Episo
         if (turns.length === 0) timing = { system: lap.system, media: lap.media, orchestration: 0 };
         turns.push(turnRecord(turn, turns.length === 0 ? { ...lap, media: 0 } : lap));
       },
-      ...(run.signal && { signal: run.signal }),
+      ...(signal && { signal }),
     });
     end = { stop, ...(await verdict(loaded, stop, run)) };
   } catch (error) {
@@ -113,6 +116,13 @@ async function verdict(
   }
 }
 
+/** The run's signal, and the question's own time limit. */
+function limitedSignal({ signal, questionLimitMs }: EpisodeDependencies): AbortSignal | undefined {
+  if (questionLimitMs === undefined) return signal;
+  const limit = AbortSignal.timeout(questionLimitMs);
+  return signal ? AbortSignal.any([signal, limit]) : limit;
+}
+
 function failure(error: unknown, signal?: AbortSignal): Ending {
   const cancelled = signal?.aborted === true;
   return {
@@ -125,7 +135,8 @@ function failure(error: unknown, signal?: AbortSignal): Ending {
 }
 
 function errorRecord(error: unknown): { kind: string; message: string } {
-  return { kind: error instanceof SsrError ? error.name : 'UnexpectedError', message: messageOf(error) };
+  const named = error instanceof SsrError || (error instanceof DOMException && error.name === 'TimeoutError');
+  return { kind: named ? error.name : 'UnexpectedError', message: messageOf(error) };
 }
 
 function messageOf(error: unknown): string {

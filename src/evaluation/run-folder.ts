@@ -1,10 +1,12 @@
 // results/<run>/: manifest.json, episodes.jsonl, images/<sha256>.<ext>, summary.json and tables; every question is on disk as it ends.
-import { constants } from 'node:fs';
-import { access, type FileHandle, mkdir, open, readdir, rename, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { DataError, UsageError } from '../errors.js';
+import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DataError } from '../errors.js';
 import type { Image } from '../types.js';
+import { readEpisodeLines } from './episodes-file.js';
+import { lockFolder } from './lock.js';
 import type { Episode } from './records.js';
+import { type Identity, isSettled, requireSameRun } from './resume.js';
 
 const EXTENSIONS: Readonly<Record<string, string>> = {
   'image/png': 'png',
@@ -15,61 +17,60 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
   'image/tiff': 'tiff',
 };
 
-/** Throws before any work when a run cannot be written there: occupied or unwritable. Creates nothing. */
-export async function checkOutput(folder: string): Promise<void> {
-  const inside = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw new DataError('cannot use the output folder', { where: folder, found: error.code ?? error.message, cause: error });
-  });
-  if (inside !== null && inside.length > 0) {
-    throw new UsageError('the output folder is not empty', { where: folder, remedy: 'Name another with --output.' });
-  }
-  await checkWritable(inside === null ? dirname(folder) : folder, folder);
-}
+/** Files a run may leave; `fresh` removes these and nothing else. */
+const OWN_FILES = ['manifest.json', 'episodes.jsonl', 'images', 'summary.json', 'success.csv', 'latency.csv'];
 
-async function checkWritable(existing: string, folder: string): Promise<void> {
-  try {
-    await access(existing, constants.W_OK);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT' && dirname(existing) !== existing) {
-      return checkWritable(dirname(existing), folder);
-    }
-    throw new DataError('the output folder cannot be written', {
-      where: folder,
-      found: (error as NodeJS.ErrnoException).code ?? String(error),
-      remedy: 'Name another with --output.',
-      cause: error,
-    });
-  }
+export interface OpenOptions {
+  /** Starts again in a folder that holds a run. */
+  readonly fresh: boolean;
+  /** Owes failed tools and judges again too, not only surprises and interruptions. */
+  readonly retryErrors: boolean;
+  /** Sees every row that is kept. */
+  readonly onKept: (episode: Episode) => void;
 }
 
 export class RunFolder {
   readonly path: string;
   readonly #episodes: FileHandle;
+  readonly #unlock: () => Promise<void>;
   readonly #savedImages = new Set<string>();
   /** Where each question's line stands in episodes.jsonl, in bytes. */
   readonly #lines = new Map<string, { readonly offset: number; readonly length: number }>();
   #end = 0;
 
-  private constructor(path: string, episodes: FileHandle) {
+  private constructor(path: string, episodes: FileHandle, unlock: () => Promise<void>) {
     this.path = path;
     this.#episodes = episodes;
+    this.#unlock = unlock;
   }
 
-  /** Creates the folder with its manifest; throws DataError when it cannot be written. */
-  static async create(path: string, manifest: unknown): Promise<RunFolder> {
+  /**
+   * Creates the folder, or resumes the run in it when its manifest has the same identity. Throws UsageError for another
+   * run or another process at work in the folder, DataError when it cannot be written.
+   */
+  static async open(path: string, manifest: { readonly identity: Identity }, options: OpenOptions): Promise<RunFolder> {
     try {
+      await mkdir(path, { recursive: true });
+      const unlock = await lockFolder(path);
+      const found = options.fresh ? null : await readManifest(path);
+      if (found !== null) requireSameRun(found.identity, manifest.identity, path);
+      else await Promise.all(OWN_FILES.map((name) => rm(join(path, name), { recursive: true, force: true })));
       await mkdir(join(path, 'images'), { recursive: true });
-      await writeFile(join(path, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
-      return new RunFolder(path, await open(join(path, 'episodes.jsonl'), 'ax+'));
-    } catch (cause) {
-      throw new DataError('the output folder cannot be written', {
-        where: path,
-        found: cause instanceof Error ? cause.message : String(cause),
-        remedy: 'Name another with --output.',
-        cause,
-      });
+      if (found === null) await writeFile(join(path, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+      const episodes = join(path, 'episodes.jsonl');
+      const kept = await keepSettled(episodes, options);
+      const folder = new RunFolder(path, await open(episodes, 'a+'), unlock);
+      for (const { id, length } of kept) folder.#noteLine(id, length);
+      return folder;
+    } catch (error) {
+      if (error instanceof Error && 'code' in error) throw unwritable(path, error);
+      throw error;
     }
+  }
+
+  /** Whether the question's line is on disk. */
+  has(id: string): boolean {
+    return this.#lines.has(id);
   }
 
   /** Pictures first, then the line that refers to them. One call at a time. */
@@ -77,12 +78,11 @@ export class RunFolder {
     for (const image of images) await this.#saveImage(image);
     const line = Buffer.from(`${JSON.stringify(episode)}\n`);
     await this.#episodes.appendFile(line);
-    this.#lines.set(episode.id, { offset: this.#end, length: line.length });
-    this.#end += line.length;
+    this.#noteLine(episode.id, line.length);
   }
 
   /** Puts the lines, written as questions ended, into the order of `ids`, one line in memory at a time, atomically. */
-  async finish(ids: readonly string[]): Promise<void> {
+  async sort(ids: readonly string[]): Promise<void> {
     const path = join(this.path, 'episodes.jsonl');
     const ordered = await open(`${path}.part`, 'w');
     for (const id of ids) {
@@ -91,7 +91,7 @@ export class RunFolder {
       const { buffer } = await this.#episodes.read(Buffer.alloc(line.length), 0, line.length, line.offset);
       await ordered.appendFile(buffer);
     }
-    await Promise.all([ordered.close(), this.#episodes.close()]);
+    await ordered.close();
     await rename(`${path}.part`, path);
   }
 
@@ -102,11 +102,66 @@ export class RunFolder {
     await rename(`${path}.part`, path);
   }
 
+  async close(): Promise<void> {
+    await this.#episodes.close();
+    await this.#unlock();
+  }
+
+  #noteLine(id: string, length: number): void {
+    this.#lines.set(id, { offset: this.#end, length });
+    this.#end += length;
+  }
+
   async #saveImage({ sha256, mediaType, bytes }: Image): Promise<void> {
     if (this.#savedImages.has(sha256)) return;
-    this.#savedImages.add(sha256);
     const path = join(this.path, 'images', `${sha256}.${EXTENSIONS[mediaType] ?? 'bin'}`);
     await writeFile(`${path}.part`, bytes);
     await rename(`${path}.part`, path);
+    this.#savedImages.add(sha256);
   }
+}
+
+/** The manifest of the run in a folder; null where there is none. Throws DataError for one that is not a run's. */
+async function readManifest(path: string): Promise<{ identity: Identity } | null> {
+  const file = join(path, 'manifest.json');
+  const source = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+  if (source === null) return null;
+  try {
+    const manifest = JSON.parse(source) as { identity?: unknown };
+    if (typeof manifest.identity === 'object' && manifest.identity !== null) return { identity: manifest.identity as Identity };
+  } catch {
+    // Falls through to the same answer: not a manifest of ours.
+  }
+  throw new DataError('not the manifest of a run', { where: file, remedy: 'Name another folder with --output.' });
+}
+
+/** Drops torn, repeated and owed lines from episodes.jsonl, atomically, and says which lines stay. */
+async function keepSettled(path: string, { retryErrors, onKept }: OpenOptions): Promise<{ id: string; length: number }[]> {
+  const kept: { id: string; length: number }[] = [];
+  const seen = new Set<string>();
+  const file = await open(path, 'a');
+  await file.close();
+  const rewritten = await open(`${path}.part`, 'w');
+  for await (const { bytes, episode } of readEpisodeLines(path)) {
+    if (episode === null || seen.has(episode.id) || !isSettled(episode, retryErrors)) continue;
+    seen.add(episode.id);
+    await rewritten.appendFile(bytes);
+    kept.push({ id: episode.id, length: bytes.length });
+    onKept(episode);
+  }
+  await rewritten.close();
+  await rename(`${path}.part`, path);
+  return kept;
+}
+
+function unwritable(path: string, cause: Error): DataError {
+  return new DataError('the output folder cannot be written', {
+    where: path,
+    found: cause.message,
+    remedy: 'Name another with --output.',
+    cause,
+  });
 }
