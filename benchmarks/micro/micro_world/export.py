@@ -40,7 +40,7 @@ def main() -> None:
 
 def export(split: str, seed: int, out: Path) -> dict[str, object]:
     """Generate, check against the real searches' rules, write; returns the manifest. `out` is replaced."""
-    questions, passages, gallery, rng = _draw_checked(split, seed)
+    questions, passages, gallery, rng = draw_checked(split, seed)
     if out.exists():
         shutil.rmtree(out)
     (out / "images").mkdir(parents=True)
@@ -66,7 +66,7 @@ def export(split: str, seed: int, out: Path) -> dict[str, object]:
     return manifest
 
 
-def _draw_checked(split: str, seed: int) -> tuple[list[Question], list[str], Gallery, np.random.Generator]:
+def draw_checked(split: str, seed: int) -> tuple[list[Question], list[str], Gallery, np.random.Generator]:
     """Draws the split again, whole, while some gold query is answered by other entities' records (chance collisions)."""
     for attempt in range(MAX_ATTEMPTS):
         rng = np.random.default_rng([seed, sorted(SPLITS).index(split), attempt])
