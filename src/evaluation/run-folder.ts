@@ -49,20 +49,18 @@ export class RunFolder {
    * run or another process at work in the folder, DataError when it cannot be written.
    */
   static async open(path: string, manifest: { readonly identity: Identity }, options: OpenOptions): Promise<RunFolder> {
+    let unlock = async (): Promise<void> => undefined;
     try {
       await mkdir(path, { recursive: true });
-      const unlock = await lockFolder(path);
-      const found = options.fresh ? null : await readManifest(path);
-      if (found !== null) requireSameRun(found.identity, manifest.identity, path);
-      else await Promise.all(OWN_FILES.map((name) => rm(join(path, name), { recursive: true, force: true })));
-      await mkdir(join(path, 'images'), { recursive: true });
-      if (found === null) await writeFile(join(path, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+      unlock = await lockFolder(path);
+      await prepareFolder(path, manifest, options.fresh);
       const episodes = join(path, 'episodes.jsonl');
       const kept = await keepSettled(episodes, options);
       const folder = new RunFolder(path, await open(episodes, 'a+'), unlock);
       for (const { id, length } of kept) folder.#noteLine(id, length);
       return folder;
     } catch (error) {
+      await unlock();
       if (error instanceof Error && 'code' in error) throw unwritable(path, error);
       throw error;
     }
@@ -119,6 +117,15 @@ export class RunFolder {
     await rename(`${path}.part`, path);
     this.#savedImages.add(sha256);
   }
+}
+
+/** Makes sure that the folder holds the manifest of this run, and nothing of an older one when it starts afresh. */
+async function prepareFolder(path: string, manifest: { readonly identity: Identity }, fresh: boolean): Promise<void> {
+  const found = fresh ? null : await readManifest(path);
+  if (found !== null) return requireSameRun(found.identity, manifest.identity, path);
+  await Promise.all(OWN_FILES.map((name) => rm(join(path, name), { recursive: true, force: true })));
+  await mkdir(join(path, 'images'), { recursive: true });
+  await writeFile(join(path, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
 /** The manifest of the run in a folder; null where there is none. Throws DataError for one that is not a run's. */

@@ -53,8 +53,11 @@ export function rate(successes: number, n: number): Rate {
 }
 
 /** Arithmetic mean; null without data. */
-export function mean(values: readonly number[]): number | null {
-  return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
+export function mean(values: readonly number[] | Float64Array): number | null {
+  if (values.length === 0) return null;
+  let sum = 0;
+  for (const value of values) sum += value;
+  return sum / values.length;
 }
 
 /**
@@ -70,8 +73,8 @@ export function percentile(sorted: ArrayLike<number>, share: number): number | n
   return below + (above - below) * (position % 1);
 }
 
-/** Mean and percentiles of one and the same population. */
+/** Mean and percentiles of one and the same population; the order of the values does not matter, not even to rounding. */
 export function describeDistribution(values: readonly number[]): Distribution {
   const sorted = Float64Array.from(values).sort();
-  return { n: values.length, mean: mean(values), p50: percentile(sorted, 0.5), p95: percentile(sorted, 0.95) };
+  return { n: values.length, mean: mean(sorted), p50: percentile(sorted, 0.5), p95: percentile(sorted, 0.95) };
 }
