@@ -1,0 +1,91 @@
+// One worker thread seen from outside: calls become promises, and a thread that dies fails all calls it still owes.
+import { Worker } from 'node:worker_threads';
+import { EngineError } from '../../errors.js';
+import { fromWireError, type Reply, type Request, type Work, type WorkerSettings } from './protocol.js';
+
+interface Pending {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (reason: unknown) => void;
+  readonly signal: AbortSignal | undefined;
+  readonly settle: () => void;
+}
+
+export class WorkerThread {
+  readonly #worker: Worker;
+  readonly #pending = new Map<number, Pending>();
+  #calls = 0;
+  #death: EngineError | null = null;
+
+  private constructor(worker: Worker) {
+    this.#worker = worker;
+    worker.on('message', (reply: Reply) => this.#receive(reply));
+    worker.on('error', (cause) => this.#die(new EngineError('a worker thread failed', { found: cause.message, cause })));
+    worker.on('exit', (code) => this.#die(new EngineError('a worker thread ended', { found: `exit code ${code}` })));
+  }
+
+  /** Resolves once the checkpoint is loaded; rejects with what the loading threw. */
+  static async start(settings: WorkerSettings): Promise<WorkerThread> {
+    const worker = createWorker(settings);
+    await new Promise<void>((resolve, reject) => {
+      worker.once('error', reject);
+      worker.once('message', (reply: Reply) => {
+        worker.off('error', reject);
+        if (reply.kind === 'failed') reject(fromWireError(reply.error));
+        else resolve();
+      });
+    }).catch(async (error: unknown) => {
+      await worker.terminate();
+      throw error;
+    });
+    return new WorkerThread(worker);
+  }
+
+  /** Queues work behind what the thread already has. Rejects with the signal's reason once the thread notices an abort. */
+  call<T>(work: Work, signal?: AbortSignal): Promise<T> {
+    if (this.#death !== null) return Promise.reject(this.#death);
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    const call = this.#calls++;
+    const cancelled = new SharedArrayBuffer(4);
+    const cancel = (): void => {
+      Atomics.store(new Int32Array(cancelled), 0, 1);
+    };
+    signal?.addEventListener('abort', cancel, { once: true });
+    return new Promise<unknown>((resolve, reject) => {
+      this.#pending.set(call, { resolve, reject, signal, settle: () => signal?.removeEventListener('abort', cancel) });
+      this.#worker.postMessage({ call, work, cancelled } satisfies Request);
+    }) as Promise<T>;
+  }
+
+  async close(): Promise<void> {
+    this.#die(new EngineError('the engine was closed'));
+    await this.#worker.terminate();
+  }
+
+  #receive(reply: Reply): void {
+    if (reply.kind === 'ready' || reply.kind === 'failed') return;
+    const pending = this.#pending.get(reply.call);
+    if (pending === undefined) return;
+    this.#pending.delete(reply.call);
+    pending.settle();
+    if (reply.kind === 'result') pending.resolve(reply.value);
+    else if (reply.kind === 'error') pending.reject(fromWireError(reply.error));
+    else pending.reject(pending.signal?.reason);
+  }
+
+  #die(reason: EngineError): void {
+    this.#death ??= reason;
+    for (const pending of this.#pending.values()) {
+      pending.settle();
+      pending.reject(this.#death);
+    }
+    this.#pending.clear();
+  }
+}
+
+/** Run from sources (tsx, vitest), the thread needs a loader for TypeScript first; compiled, it is a plain module. */
+function createWorker(settings: WorkerSettings): Worker {
+  if (!import.meta.url.endsWith('.ts')) return new Worker(new URL('./worker.js', import.meta.url), { workerData: settings });
+  const module = JSON.stringify(new URL('./worker.ts', import.meta.url).href);
+  const bootstrap = `import('tsx/esm/api').then(({ register }) => { register(); return import(${module}); });`;
+  return new Worker(bootstrap, { eval: true, workerData: settings });
+}
