@@ -2,6 +2,7 @@
 import { Command } from 'commander';
 import { addEvalCommand } from './commands/eval.js';
 import { addLibraryCommand } from './commands/library.js';
+import { addShowCommand } from './commands/show.js';
 import type { CommandContext } from './exit.js';
 import { packageVersion } from './version.js';
 
@@ -17,11 +18,13 @@ export function createProgram(context: CommandContext): Command {
 Examples:
   ssr eval --benchmark micro                 the whole system on this machine, nothing else needed
   ssr eval --benchmark micro --split hard    a harder split of the same world
+  ssr show results/RUN --wrong               what went wrong, question by question
   ssr library check my-library.json          what a reasoning library costs and whether it is sound
 
 Exit codes: 0 done · 1 usage · 2 engine unreachable · 3 too many errors · 4 data · 100 success below --min-success · 130 interrupted`,
     );
   addEvalCommand(program, context);
+  addShowCommand(program);
   addLibraryCommand(program, context);
   return program;
 }
