@@ -99,11 +99,10 @@ function workBlock({ work }: Summary): string {
 
 function renderTable(columns: readonly string[], rows: readonly (readonly CellValue[])[], colours: boolean): string {
   const [first = 'left', ...rest] = columns.map((_, i): HorizontalAlignment => (isText(rows, i) ? 'left' : 'right'));
-  const table = new Table({
-    head: [...columns],
-    colAligns: [first, ...rest],
-    style: { head: colours ? ['cyan'] : [], border: colours ? ['grey'] : [], compact: true },
-  });
+  // The library would colour by its own look at the environment; the caller has already decided.
+  const heading = (text: string): string => (colours ? `\u001b[1m${text}\u001b[22m` : text);
+  const style = { head: [], border: [], compact: true };
+  const table = new Table({ head: columns.map(heading), colAligns: [first, ...rest], style });
   table.push(...rows.map((row) => [...row]));
   return table.toString();
 }

@@ -62,7 +62,7 @@ describe('the report for the terminal', () => {
   it('has colours only when asked for', () => {
     const escapeCharacter = String.fromCharCode(27);
     expect(text).not.toContain(escapeCharacter);
-    expect(renderSummary(summary, { colours: true })).toContain(`${escapeCharacter}[`);
+    expect(renderSummary(summary, { colours: true })).toContain(`${escapeCharacter}[1mtype${escapeCharacter}[22m`);
   });
 
   it('shows dashes, not zeros, where nothing is known', () => {
