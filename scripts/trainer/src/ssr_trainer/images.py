@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,9 @@ def resized_size(height: int, width: int, spec: ImageSpec) -> tuple[int, int]:
     return rounded
 
 
-def preprocess(picture: np.ndarray | Image.Image, spec: ImageSpec) -> Pixels:
-    image = Image.fromarray(picture) if isinstance(picture, np.ndarray) else picture.convert("RGB")
+def preprocess(picture: np.ndarray | Path, spec: ImageSpec) -> Pixels:
+    """`picture`: uint8 RGB [height, width, 3], or a file, turned upright by its EXIF orientation."""
+    image = Image.fromarray(picture) if isinstance(picture, np.ndarray) else _open(picture)
     height, width = resized_size(image.height, image.width, spec)
     resized = image.resize((width, height), Image.Resampling.BICUBIC)
     values = np.asarray(resized, np.float32).transpose(2, 0, 1) * np.float32(spec.rescale)
@@ -78,3 +79,8 @@ def preprocess(picture: np.ndarray | Image.Image, spec: ImageSpec) -> Pixels:
     repeated = np.broadcast_to(ordered, (*ordered.shape[:5], spec.temporal_patch, *ordered.shape[6:]))
     patches = repeated.reshape(rows * columns, 3 * spec.temporal_patch * patch * patch)
     return Pixels(patches, (1, rows, columns), rows * columns // merge**2)
+
+
+def _open(path: Path) -> Image.Image:
+    with Image.open(path) as image:
+        return ImageOps.exif_transpose(image).convert("RGB")

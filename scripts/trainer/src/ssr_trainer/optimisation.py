@@ -54,8 +54,9 @@ def learning_rate(step: int, settings: OptimiserSettings) -> float:
 
 def make_optimiser(model: Qwen3VLForConditionalGeneration, settings: OptimiserSettings) -> torch.optim.AdamW:
     """Weight decay on matrices only."""
-    matrices = [weight for weight in model.parameters() if weight.dim() >= 2]
-    others = [weight for weight in model.parameters() if weight.dim() < 2]
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    matrices = [weight for weight in trained if weight.dim() >= 2]
+    others = [weight for weight in trained if weight.dim() < 2]
     groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(settings.beta1, settings.beta2))
 

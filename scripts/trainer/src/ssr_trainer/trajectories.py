@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 from tokenizers import Tokenizer
 
 from . import dialect
@@ -24,7 +23,7 @@ from .library import Library
 @dataclass(frozen=True)
 class Observation:
     text: str
-    images: list[np.ndarray | Image.Image] = field(default_factory=list)
+    images: list[np.ndarray | Path] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Trajectory:
 
     id: str
     question: str
-    images: list[np.ndarray | Image.Image]
+    images: list[np.ndarray | Path]
     turns: list[Turn]
     type: str = ""
 
@@ -108,8 +107,8 @@ class Encoder:
 def read_trajectories(path: Path) -> Iterator[Trajectory]:
     """Trajectories of a JSONL file; image paths are relative to the file's folder."""
 
-    def load(names: list[str]) -> list[np.ndarray | Image.Image]:
-        return [Image.open(path.parent / name) for name in names]
+    def located(names: list[str]) -> list[np.ndarray | Path]:
+        return [path.parent / name for name in names]
 
     with path.open() as lines:
         for number, line in enumerate(lines, 1):
@@ -119,10 +118,10 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
                     Turn(
                         turn["reasoning"],
                         turn["action"],
-                        Observation(seen["text"], load(seen.get("images", []))) if (seen := turn.get("observation")) else None,
+                        Observation(seen["text"], located(seen.get("images", []))) if (seen := turn.get("observation")) else None,
                     )
                     for turn in raw["turns"]
                 ]
-                yield Trajectory(raw["id"], raw["question"], load(raw["images"]), turns, raw.get("type", ""))
+                yield Trajectory(raw["id"], raw["question"], located(raw["images"]), turns, raw.get("type", ""))
             except (KeyError, json.JSONDecodeError) as error:
                 raise ValueError(f"expected a trajectory in line {number} of {path}: {error!r}") from error
