@@ -11,6 +11,7 @@ export type QuestionPhase = 'model' | 'system' | 'tool' | 'media' | 'judge' | 'o
 export interface LatencySummary {
   readonly unit: 'ms';
   readonly percentiles: string;
+  /** `tool` over the turns that called one, all else over all turns. */
   readonly perTurn: Readonly<Record<TurnPhase, Distribution>>;
   /** model is system + prefill + reasoning + action; tools, media, judge and orchestration stand beside it. */
   readonly perQuestion: Readonly<Record<QuestionPhase, Distribution>>;
@@ -38,8 +39,11 @@ export function createLatency() {
 
   return {
     add(episode: Episode): void {
-      for (const { timingMs, reasoning } of episode.turns) {
-        for (const phase of turnPhases) perTurn.get(phase)?.push(timingMs[phase]);
+      for (const { timingMs, reasoning, observation } of episode.turns) {
+        for (const phase of turnPhases) {
+          // A turn that called no tool is no fast tool call.
+          if (phase !== 'tool' || observation !== null) perTurn.get(phase)?.push(timingMs[phase]);
+        }
         scoredTokens += reasoning.logprobs.reduce((sum, row) => sum + row.length, 0);
         insertedTokens += reasoning.length;
         reasoningMs += timingMs.reasoning;

@@ -75,11 +75,14 @@ function confusionBlock({ candidates, expected }: SelectionSummary, render: Rend
 function latencyBlock({ latency, throughput }: Summary, render: Render): string {
   const scopes = [['turn', latency.perTurn] as const, ['question', latency.perQuestion] as const];
   const rows = scopes.flatMap(([scope, phases]) =>
-    Object.entries(phases).map(([phase, { n, mean, p50, p95 }]) => [
-      `${phase} per ${scope}`,
-      ...[mean, p50, p95].map((value) => decimal(value, 1)),
-      String(n),
-    ]),
+    Object.entries(phases)
+      // A phase that took no time at all did not occur.
+      .filter(([, { mean }]) => mean !== 0)
+      .map(([phase, { n, mean, p50, p95 }]) => [
+        `${phase} per ${phase === 'tool' && scope === 'turn' ? 'call' : scope}`,
+        ...[mean, p50, p95].map((value) => decimal(value, 1)),
+        String(n),
+      ]),
   );
   return [
     render(['latency in ms', 'mean', 'p50', 'p95', 'n'], rows),

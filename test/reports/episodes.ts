@@ -51,7 +51,7 @@ export function turn(options: TurnOptions): EpisodeTurn {
       parsed,
       usage: usage(computed[2]),
     },
-    observation: null,
+    observation: action === 'text_search_tool' ? { length: 5, images: [], result: { kind: 'results', results: [] } } : null,
     timingMs: { prefill: 0, reasoning: 0, action: 0, tool: 0, media: 0, orchestration: 0, ...ms },
   };
 }

@@ -101,7 +101,7 @@ describe('latency', () => {
   const ms = { prefill: 10, reasoning: 20, action: 30, tool: 5, media: 1, orchestration: 2 };
   const summary = summarise([
     episode({
-      turns: [turn({ chosen: 2, ms }), turn({ chosen: 0, ms: { ...ms, reasoning: 40 } })],
+      turns: [turn({ chosen: 2, action: 'text_search_tool', ms }), turn({ chosen: 0, ms: { ...ms, reasoning: 40, tool: 0 } })],
       timingMs: { total: 200, system: 3, media: 4, judge: 6, orchestration: 7 },
     }),
     episode({ turns: [turn({ chosen: 1, ms })], timingMs: { total: 100, system: 0, media: 4, judge: 6, orchestration: 7 } }),
@@ -110,14 +110,17 @@ describe('latency', () => {
 
   it('per turn has one population for all figures, without questions that failed', () => {
     expect(summary.latency.perTurn.reasoning).toEqual({ n: 3, mean: 80 / 3, p50: 20, p95: 38 });
-    expect(summary.latency.perTurn.tool).toEqual({ n: 3, mean: 5, p50: 5, p95: 5 });
     expect(summary.latency.percentiles).toContain('type 7');
+  });
+
+  it('per tool call leaves out the turns without one', () => {
+    expect(summary.latency.perTurn.tool).toEqual({ n: 1, mean: 5, p50: 5, p95: 5 });
   });
 
   it('per question is system prefill + sum of prefill, reasoning and action, the rest beside it', () => {
     const { perQuestion } = summary.latency;
     expect(perQuestion.model).toMatchObject({ n: 2, mean: (3 + 60 + 80 + 60) / 2 });
-    expect(perQuestion.tool.mean).toBe(7.5);
+    expect(perQuestion.tool.mean).toBe(5);
     expect(perQuestion.media.mean).toBe((4 + 2 + 4 + 1) / 2);
     expect(perQuestion.orchestration.mean).toBe((7 + 4 + 7 + 2) / 2);
     expect(perQuestion.judge.mean).toBe(6);

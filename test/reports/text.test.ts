@@ -54,6 +54,7 @@ describe('the report for the terminal', () => {
     expect(text).toContain('Chosen as expected: 50.0% (1 of 2 turns on the reference path)');
     expect(cells(text, 'r_KNOW')).toEqual(['r_KNOW', '1', '1', '·']);
     expect(cells(text, 'reasoning per turn')).toEqual(['reasoning per turn', '20.1', '20.1', '20.1', '2']);
+    expect(text).not.toContain('judge per question');
     expect(text).toMatch(/Reasoning: 745 scored tokens\/s \(all candidates\), 224 inserted tokens\/s/);
     expect(text).toContain('Percentiles: linear interpolation');
     expect(text).toMatch(/Work: 0 tokens computed, 0\.000 of the floor of 204; 60 from the cache/);
