@@ -88,6 +88,11 @@ export interface EngineCallOptions {
   readonly signal?: AbortSignal;
 }
 
+export interface GenerateOptions extends EngineCallOptions {
+  /** Sees each token as it is produced, so that the end of written reasoning can be told when it happens. */
+  readonly onToken?: (token: TokenLogprob) => void;
+}
+
 export interface PrefillOptions extends EngineCallOptions {
   /** A prefix that all trajectories share (the system prompt): computed once in every place that serves them, and kept. */
   readonly shared?: boolean;
@@ -100,7 +105,7 @@ export interface Engine {
   prefill(context: TokenContext, options?: PrefillOptions): Promise<Usage>;
   /** Log-probabilities of each continuation's tokens behind the same context. */
   score(context: TokenContext, continuations: readonly (readonly number[])[], options?: EngineCallOptions): Promise<Scoring>;
-  generate(context: TokenContext, sampling: Sampling, options?: EngineCallOptions): Promise<Generation>;
+  generate(context: TokenContext, sampling: Sampling, options?: GenerateOptions): Promise<Generation>;
   /** The trajectory has ended; its cache may go. */
   release(trajectory: string): Promise<void>;
   close(): Promise<void>;
@@ -230,7 +235,12 @@ export interface Selection {
 export interface Reasoning {
   /** z_t: the ids to insert. */
   readonly ids: readonly number[];
-  readonly selection: Selection;
+  /** Null where z_t was not chosen from a library. */
+  readonly selection: Selection | null;
+  /** Log-probs of z_t where the model wrote it, token by token; null where it was inserted. */
+  readonly written: readonly number[] | null;
+  /** The rest of the same generation, where reasoning and action are written in one breath: it is under way already. */
+  readonly action: Promise<Generation> | null;
   readonly usage: Usage;
 }
 
@@ -239,7 +249,7 @@ export interface Reasoner {
   readonly name: string;
   /** Most tokens a turn's reasoning may add, for the context check. */
   readonly maxTokens: number;
-  reason(context: TokenContext, random: () => number, signal?: AbortSignal): Promise<Reasoning>;
+  reason(context: TokenContext, eta: Sampling, random: () => number, signal?: AbortSignal): Promise<Reasoning>;
 }
 
 export type Phase = 'system' | 'prefill' | 'reasoning' | 'action' | 'tool' | 'media';

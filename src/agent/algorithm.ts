@@ -59,10 +59,10 @@ export async function runTrajectory(question: Question, agent: Agent, options: T
       return stop('context-limit', `turn ${t} may need ${needed} positions, the model has ${info.contextLength}`);
     }
     const prefill = await span('prefill', () => engine.prefill(h, withSignal)); // h_t into the cache
-    const z = await span('reasoning', () => reasoner.reason(h, random, signal)); // S, q, select
+    const sampling = { ...eta, seed: Math.floor(random() * 2 ** 32) };
+    const z = await span('reasoning', () => reasoner.reason(h, sampling, random, signal)); // S, q, select
     h.append(z.ids); // u_t = h_t ‖ z_t
-    const seed = Math.floor(random() * 2 ** 32);
-    const a = await span('action', () => engine.generate(h, { ...eta, seed }, withSignal)); // a_t ~ p(. | u_t; eta)
+    const a = await span('action', () => z.action ?? engine.generate(h, sampling, withSignal)); // a_t ~ p(. | u_t; eta)
     const ids = a.tokens.map(({ id }) => id);
     h.append(ids); // h_t+ = u_t ‖ a_t
 

@@ -3,7 +3,7 @@ import { type Agent, runTrajectory } from '../agent/algorithm.js';
 import { Context } from '../agent/context.js';
 import { SsrError } from '../errors.js';
 import { createRandom, deriveSeed } from '../random.js';
-import type { Benchmark, Image, Judge, Question, Stop, ToolResult, Turn } from '../types.js';
+import type { Benchmark, Image, Judge, Question, Selection, Stop, ToolResult, Turn } from '../types.js';
 import { type Episode, type EpisodeTurn, isErrorStatus } from './records.js';
 import { type Clock, createStopwatch, type Stopwatch } from './stopwatch.js';
 
@@ -145,21 +145,15 @@ function messageOf(error: unknown): string {
 
 function turnRecord(turn: Turn, times: ReturnType<Stopwatch['lap']>): EpisodeTurn {
   const { reasoning, generation, observation } = turn;
-  const { selection } = reasoning;
   const { system: _, ...timingMs } = times;
   return {
     history: { length: turn.historyLength, positions: turn.historyPositions },
     prefill: turn.prefill,
     reasoning: {
       length: reasoning.ids.length,
-      index: selection.index,
-      candidate: selection.candidate,
-      scores: [...selection.scores],
-      probabilities: [...selection.probabilities],
-      logProbability: selection.logProbability,
-      margin: selection.margin,
-      logprobs: selection.tokenLogprobs.map((row) => [...row]),
       usage: reasoning.usage,
+      selection: reasoning.selection && mutable(reasoning.selection),
+      written: reasoning.written && [...reasoning.written],
     },
     action: {
       length: generation.tokens.length,
@@ -175,6 +169,15 @@ function turnRecord(turn: Turn, times: ReturnType<Stopwatch['lap']>): EpisodeTur
       result: resultRecord(observation.result),
     },
     timingMs,
+  };
+}
+
+function mutable(selection: Selection): NonNullable<EpisodeTurn['reasoning']['selection']> {
+  return {
+    ...selection,
+    scores: [...selection.scores],
+    probabilities: [...selection.probabilities],
+    tokenLogprobs: selection.tokenLogprobs.map((row) => [...row]),
   };
 }
 

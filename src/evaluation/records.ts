@@ -51,15 +51,22 @@ const turnSchema = z.object({
   reasoning: z.object({
     /** K, ids of z_t. */
     length: z.number().int(),
-    index: z.number().int(),
-    candidate: z.string(),
-    scores: z.array(z.number()),
-    probabilities: z.array(z.number()),
-    logProbability: z.number(),
-    margin: z.number().nullable(),
-    /** Per candidate, per token, in nats. */
-    logprobs: z.array(z.array(z.number())),
     usage: usageSchema,
+    /** Null where z_t was not chosen from a library. */
+    selection: z
+      .object({
+        index: z.number().int(),
+        candidate: z.string(),
+        scores: z.array(z.number()),
+        probabilities: z.array(z.number()),
+        logProbability: z.number(),
+        margin: z.number().nullable(),
+        /** Per candidate, per token, in nats. */
+        tokenLogprobs: z.array(z.array(z.number())),
+      })
+      .nullable(),
+    /** Log-probs of z_t's tokens where the model wrote it; null where it was inserted. */
+    written: z.array(z.number()).nullable(),
   }),
   action: z.object({
     length: z.number().int(),
@@ -124,6 +131,11 @@ export const episodeSchema = z.object({
 export type Episode = z.infer<typeof episodeSchema>;
 export type EpisodeTurn = Episode['turns'][number];
 export type EpisodeStatus = Episode['status'];
+
+/** Tokens that a turn's reasoning took: all candidates' where it was selected, the written ones where the model wrote it. */
+export function reasoningTokens({ selection, length }: EpisodeTurn['reasoning']): number {
+  return selection === null ? length : selection.tokenLogprobs.reduce((sum, row) => sum + row.length, 0);
+}
 
 /** Statuses that say nothing about the model: they stand beside the success rate, never inside it. */
 export function isErrorStatus(status: EpisodeStatus): boolean {

@@ -1,6 +1,6 @@
 // Where the time goes, by the definitions of the paper: reasoning is scoring and selecting after the prefill of h_t;
 // model latency of a question = system prefill + sum over turns of (prefill + reasoning + action).
-import type { Episode, EpisodeTurn } from '../evaluation/records.js';
+import { type Episode, type EpisodeTurn, reasoningTokens } from '../evaluation/records.js';
 import { type Distribution, describeDistribution, percentileMethod } from '../evaluation/statistics.js';
 
 type TurnPhase = keyof EpisodeTurn['timingMs'];
@@ -44,7 +44,7 @@ export function createLatency() {
           // A turn that called no tool is no fast tool call.
           if (phase !== 'tool' || observation !== null) perTurn.get(phase)?.push(timingMs[phase]);
         }
-        scoredTokens += reasoning.logprobs.reduce((sum, row) => sum + row.length, 0);
+        scoredTokens += reasoningTokens(reasoning);
         insertedTokens += reasoning.length;
         reasoningMs += timingMs.reasoning;
       }

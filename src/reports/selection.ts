@@ -36,10 +36,12 @@ export function createSelection(entries: readonly Pick<LibraryEntry, 'id' | 'exp
   let withExpectation = 0;
 
   function addTurn({ reasoning, action }: Episode['turns'][number]): void {
+    const { selection } = reasoning;
+    if (selection === null) return;
     turns++;
-    increase(chosen, reasoning.candidate);
-    if (reasoning.margin !== null) margins.push(reasoning.margin);
-    const expectedActions = fitting.get(reasoning.candidate);
+    increase(chosen, selection.candidate);
+    if (selection.margin !== null) margins.push(selection.margin);
+    const expectedActions = fitting.get(selection.candidate);
     if (expectedActions === undefined || expectedActions.size === 0) return;
     withExpectation++;
     if (expectedActions.has(action.parsed.kind)) agreeing++;
@@ -48,7 +50,7 @@ export function createSelection(entries: readonly Pick<LibraryEntry, 'id' | 'exp
   /** Counts the turns up to and including the first that leaves the reference path. */
   function addPath(episode: Episode): void {
     for (const [t, wanted] of (episode.expected ?? []).entries()) {
-      const candidate = episode.turns[t]?.reasoning.candidate;
+      const candidate = episode.turns[t]?.reasoning.selection?.candidate;
       if (candidate === undefined) return;
       const row = confusion.get(wanted) ?? new Map<string, number>();
       confusion.set(wanted, row);

@@ -13,7 +13,7 @@ export interface Ledger {
   readonly notRun: number;
 }
 
-export interface TypeSuccess extends Rate {
+interface TypeSuccess extends Rate {
   /** Questions of the type without a verdict; not in n. */
   readonly unscored: number;
 }

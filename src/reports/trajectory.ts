@@ -37,24 +37,30 @@ export function renderEpisode(episode: Episode, { candidates, colours }: Traject
 
 function renderTurn(turn: EpisodeTurn, candidates: readonly string[]): string {
   const { reasoning, action, observation, timingMs } = turn;
-  const table = new Table({
-    head: ['', 'candidate', 'K', 'score', 'q'],
-    colAligns: ['left', 'left', 'right', 'right', 'right'],
-    style: { head: [], border: [], compact: true },
-  });
-  reasoning.scores.forEach((score, i) => {
-    const mark = i === reasoning.index ? '→' : '';
-    const probability = reasoning.probabilities[i] ?? 0;
-    table.push([mark, candidates[i] ?? String(i), reasoning.logprobs[i]?.length ?? 0, score.toFixed(4), probability.toFixed(3)]);
-  });
-  const margin = reasoning.margin === null ? '' : `margin ${reasoning.margin.toFixed(4)} nats · `;
+  const { selection } = reasoning;
+  const margin = selection?.margin == null ? '' : `margin ${selection.margin.toFixed(4)} nats · `;
   return [
-    table.toString(),
+    selection === null ? `reasoning written by the model: ${reasoning.length} tokens` : selectionTable(selection, candidates),
     `history ${turn.history.positions} positions · ${margin}computed ${turn.prefill.computedTokens} + ${reasoning.usage.computedTokens} + ${action.usage.computedTokens} tokens`,
     `action       ${safe(action.text)}${action.parsed.kind === 'invalid' ? ` — invalid: ${safe(action.parsed.reason)}` : ''}`,
     ...(observation === null ? [] : [`observation  ${safe(describeResult(observation.result))}`]),
     `prefill ${ms(timingMs.prefill)} · reasoning ${ms(timingMs.reasoning)} · action ${ms(timingMs.action)} · tool ${ms(timingMs.tool)} · rest ${ms(timingMs.orchestration)}`,
   ].join('\n');
+}
+
+function selectionTable(selection: NonNullable<EpisodeTurn['reasoning']['selection']>, candidates: readonly string[]): string {
+  const table = new Table({
+    head: ['', 'candidate', 'K', 'score', 'q'],
+    colAligns: ['left', 'left', 'right', 'right', 'right'],
+    style: { head: [], border: [], compact: true },
+  });
+  selection.scores.forEach((score, i) => {
+    const mark = i === selection.index ? '→' : '';
+    const probability = selection.probabilities[i] ?? 0;
+    const length = selection.tokenLogprobs[i]?.length ?? 0;
+    table.push([mark, candidates[i] ?? String(i), length, score.toFixed(4), probability.toFixed(3)]);
+  });
+  return table.toString();
 }
 
 function describeResult(result: NonNullable<EpisodeTurn['observation']>['result']): string {

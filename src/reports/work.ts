@@ -1,5 +1,5 @@
 // Tokens computed against the least that could be: each history token once, every candidate once a turn, each action token once.
-import type { Episode } from '../evaluation/records.js';
+import { type Episode, reasoningTokens } from '../evaluation/records.js';
 
 export interface WorkSummary {
   /** Positions that the engine computed in prefills, scoring and generation. */
@@ -40,7 +40,7 @@ export function floorTokens({ turns, systemLength }: Pick<Episode, 'turns' | 'sy
   return turns.reduce(
     (floor, { history, reasoning, action }, t) => {
       const next = turns[t + 1];
-      const scored = reasoning.logprobs.reduce((sum, row) => sum + row.length, 0);
+      const scored = reasoningTokens(reasoning);
       const observed = next ? next.history.positions - history.positions - reasoning.length - action.length : 0;
       return floor + scored + action.length + observed;
     },

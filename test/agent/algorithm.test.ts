@@ -45,7 +45,7 @@ describe('Algorithm 1', () => {
       script: script([3, identify], [4, lookUp], [2, zoom], [5, answer(' Oslo')]),
     });
     expect(stop).toEqual({ status: 'answer', reason: null, answer: 'Oslo' });
-    expect(turns.map(({ reasoning }) => reasoning.selection.candidate)).toEqual([
+    expect(turns.map(({ reasoning }) => reasoning.selection?.candidate)).toEqual([
       'r_IDENTIFY_BY_IMAGE',
       'r_LOOKUP_FACT',
       'r_ZOOM_DETAIL',
@@ -74,7 +74,7 @@ describe('Algorithm 1', () => {
 
   it('computes every history token once', async () => {
     const { turns, context } = await run({ script: script([3, identify], [4, lookUp], [5, answer('Oslo')]) });
-    const K = turns[0]!.reasoning.selection.tokenLogprobs.reduce((sum, row) => sum + row.length, 0);
+    const K = turns[0]!.reasoning.selection!.tokenLogprobs.reduce((sum, row) => sum + row.length, 0);
     const scored = turns.length * K;
     const inserted = turns.reduce((sum, { reasoning }) => sum + reasoning.ids.length, 0);
     const computed = turns.reduce(

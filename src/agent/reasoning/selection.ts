@@ -14,7 +14,7 @@ export function selectionReasoner(engine: Engine, library: readonly Candidate[],
   return {
     name: 'selection',
     maxTokens: Math.max(...library.map(({ ids }) => ids.length)),
-    async reason(context, random, signal) {
+    async reason(context, _eta, random, signal) {
       const continuations = library.map(({ ids }) => ids);
       const scoring = await engine.score(context, continuations, signal && { signal });
       const tokenLogprobs = checkedLogprobs(scoring, library);
@@ -25,6 +25,8 @@ export function selectionReasoner(engine: Engine, library: readonly Candidate[],
       return {
         ids: chosen.ids,
         usage: scoring.usage,
+        written: null,
+        action: null,
         selection: {
           index,
           candidate: chosen.id,
