@@ -8,7 +8,7 @@ import type { Candidate, Engine, EngineInfo, FinishReason, Sampling, TokenContex
 import { PrefixCache } from './prefix-cache.js';
 
 /** What happens in one turn: a candidate, by place in the library or by id, and the action's text. */
-export interface ScriptedTurn {
+interface ScriptedTurn {
   readonly candidate: number | string;
   readonly action: string;
 }
