@@ -23,13 +23,13 @@ export function resizedSize({ width, height }: Size, geometry: ImageGeometry): S
   const rounded = { width: roundHalfEven(width / unit) * unit, height: roundHalfEven(height / unit) * unit };
   if (rounded.width * rounded.height > geometry.maxPixels) {
     const shrink = Math.sqrt((height * width) / geometry.maxPixels);
-    const fit = (side: number) => Math.max(unit, Math.floor(side / shrink / unit) * unit);
-    return { width: fit(width), height: fit(height) };
+    const scaled = (side: number) => Math.max(unit, Math.floor(side / shrink / unit) * unit);
+    return { width: scaled(width), height: scaled(height) };
   }
   if (rounded.width * rounded.height < geometry.minPixels) {
     const grow = Math.sqrt(geometry.minPixels / (height * width));
-    const fit = (side: number) => Math.ceil((side * grow) / unit) * unit;
-    return { width: fit(width), height: fit(height) };
+    const scaled = (side: number) => Math.ceil((side * grow) / unit) * unit;
+    return { width: scaled(width), height: scaled(height) };
   }
   return rounded;
 }

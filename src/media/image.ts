@@ -21,7 +21,11 @@ export interface RgbPixels extends Size {
 export async function loadImage(bytes: Uint8Array, where = 'image'): Promise<Image> {
   const mediaType = mediaTypeOf(bytes);
   if (mediaType === null) {
-    throw new DataError('not an image', { where, expected: 'PNG, JPEG, WebP or GIF', found: `${bytes.length} bytes starting ${startOf(bytes)}` });
+    throw new DataError('not an image', {
+      where,
+      expected: 'PNG, JPEG, WebP or GIF',
+      found: `${bytes.length} bytes starting ${startOf(bytes)}`,
+    });
   }
   const metadata = await attempt(where, () => sharp(bytes, { limitInputPixels: false }).metadata());
   refuseHuge(metadata, where);
@@ -35,11 +39,17 @@ export async function loadImage(bytes: Uint8Array, where = 'image'): Promise<Ima
 /** All pixels as 8-bit RGB: an alpha channel is dropped and grey is tripled, as Pillow's convert("RGB") does. */
 export async function decodeRgb(bytes: Uint8Array, where = 'image'): Promise<RgbPixels> {
   const { data, info } = await attempt(where, () =>
-    sharp(bytes, { limitInputPixels: MOST_PIXELS }).toColourspace('srgb').removeAlpha().raw().toBuffer({ resolveWithObject: true }),
+    sharp(bytes, { limitInputPixels: MOST_PIXELS })
+      .toColourspace('srgb')
+      .removeAlpha()
+      .raw()
+      .toBuffer({ resolveWithObject: true }),
   );
-  if (info.channels === 3) return { rgb: data, width: info.width, height: info.height };
-  if (info.channels === 1) return { rgb: Uint8Array.from({ length: data.length * 3 }, (_, i) => data[Math.trunc(i / 3)] ?? 0), width: info.width, height: info.height };
-  throw new DataError('unexpected pixel format', { where, expected: '1 or 3 channels', found: `${info.channels}` });
+  const { width, height, channels } = info;
+  if (channels === 3) return { rgb: data, width, height };
+  if (channels === 1)
+    return { rgb: Uint8Array.from({ length: 3 * data.length }, (_, i) => data[Math.trunc(i / 3)] ?? 0), width, height };
+  throw new DataError('unexpected pixel format', { where, expected: '1 or 3 channels', found: `${channels}` });
 }
 
 /** The MIME type that the first bytes announce, or null. */

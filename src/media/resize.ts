@@ -66,8 +66,7 @@ function weigh(input: Uint8Array, start: number, step: number, weights: Int32Arr
 }
 
 function clip(sum: number): number {
-  const value = sum >> PRECISION_BITS;
-  return value < 0 ? 0 : value > 255 ? 255 : value;
+  return Math.min(Math.max(sum >> PRECISION_BITS, 0), 255);
 }
 
 function tapsOf(inputSize: number, outputSize: number): Taps[] {

@@ -71,7 +71,10 @@ const preprocessorSchema = z.looseObject({
   min_pixels: count.optional(),
   max_pixels: count.optional(),
   resample: z.literal(3).default(3),
-  rescale_factor: z.number().positive().default(1 / 255),
+  rescale_factor: z
+    .number()
+    .positive()
+    .default(1 / 255),
   do_resize: z.literal(true).default(true),
   do_rescale: z.literal(true).default(true),
   do_normalize: z.literal(true).default(true),
@@ -156,7 +159,11 @@ function textConfig(text: z.infer<typeof textSchema>, file: string): TextConfig 
     throw new CheckpointError('unsupported rope type', { where: `${file}: text_config`, expected: 'default', found: kind });
   }
   if (rope.mrope_interleaved === false) {
-    throw new CheckpointError('unsupported rope layout', { where: `${file}: text_config`, expected: 'mrope_interleaved true', found: 'false' });
+    throw new CheckpointError('unsupported rope layout', {
+      where: `${file}: text_config`,
+      expected: 'mrope_interleaved true',
+      found: 'false',
+    });
   }
   const theta = rope.rope_theta ?? text.rope_theta;
   if (theta === undefined) throw new CheckpointError('rope_theta is missing', { where: `${file}: text_config` });
@@ -196,7 +203,10 @@ function pixelConfig(raw: z.infer<typeof preprocessorSchema>, file: string): Pix
   const minPixels = raw.min_pixels ?? raw.size?.shortest_edge;
   const maxPixels = raw.max_pixels ?? raw.size?.longest_edge;
   if (minPixels === undefined || maxPixels === undefined) {
-    throw new CheckpointError('the pixel limits are missing', { where: file, expected: 'size.shortest_edge and size.longest_edge' });
+    throw new CheckpointError('the pixel limits are missing', {
+      where: file,
+      expected: 'size.shortest_edge and size.longest_edge',
+    });
   }
   return {
     patchSize: raw.patch_size,
@@ -210,7 +220,9 @@ function pixelConfig(raw: z.infer<typeof preprocessorSchema>, file: string): Pix
 }
 
 function refuseOtherArchitecture(raw: unknown, file: string): void {
-  const names = z.looseObject({ architectures: z.array(z.string()).default([]), model_type: z.string().default('') }).safeParse(raw);
+  const names = z
+    .looseObject({ architectures: z.array(z.string()).default([]), model_type: z.string().default('') })
+    .safeParse(raw);
   const found = names.success ? (names.data.architectures[0] ?? names.data.model_type) : 'none';
   if (found !== 'Qwen3VLForConditionalGeneration') {
     throw new CheckpointError('unsupported architecture', {
@@ -226,14 +238,22 @@ function refuseInconsistent({ text, vision, pixels }: ModelConfig, configFile: s
   const rules: readonly (readonly [boolean, string, string])[] = [
     [text.heads % text.keyValueHeads === 0, configFile, 'num_attention_heads must be a multiple of num_key_value_heads'],
     [text.headWidth % 8 === 0, configFile, 'head_dim must be a multiple of 8'],
-    [text.hiddenSize % 8 === 0 && text.feedForwardSize % 8 === 0, configFile, 'hidden_size and intermediate_size must be multiples of 8'],
+    [
+      text.hiddenSize % 8 === 0 && text.feedForwardSize % 8 === 0,
+      configFile,
+      'hidden_size and intermediate_size must be multiples of 8',
+    ],
     [sum(text.ropeSections) === text.headWidth / 2, configFile, 'mrope_section must sum to head_dim / 2'],
     [vision.hiddenSize % (8 * vision.heads) === 0, configFile, 'vision hidden_size must be a multiple of 8 x num_heads'],
     [vision.feedForwardSize % 8 === 0, configFile, 'vision intermediate_size must be a multiple of 8'],
     [vision.outputSize === text.hiddenSize, configFile, 'vision out_hidden_size must equal text hidden_size'],
     [vision.deepStackBlocks.every((block) => block < vision.depth), configFile, 'deepstack_visual_indexes must be below depth'],
     [vision.deepStackBlocks.length <= text.layers, configFile, 'there must be a text layer for every deepstack index'],
-    [pixels.patchSize === vision.patchSize && pixels.mergeSize === vision.mergeSize, preprocessorFile, 'patch_size and merge_size must equal the vision_config of config.json'],
+    [
+      pixels.patchSize === vision.patchSize && pixels.mergeSize === vision.mergeSize,
+      preprocessorFile,
+      'patch_size and merge_size must equal the vision_config of config.json',
+    ],
     [pixels.minPixels <= pixels.maxPixels, preprocessorFile, 'shortest_edge must not exceed longest_edge'],
   ];
   for (const [holds, where, rule] of rules) {
@@ -247,7 +267,11 @@ function sum(values: readonly number[]): number {
 
 async function readJson(file: string): Promise<unknown> {
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
-    throw new CheckpointError('cannot be read', { where: file, remedy: 'Pass a checkpoint folder in Hugging Face format', cause });
+    throw new CheckpointError('cannot be read', {
+      where: file,
+      remedy: 'Pass a checkpoint folder in Hugging Face format',
+      cause,
+    });
   });
   try {
     return JSON.parse(text);

@@ -30,9 +30,10 @@ export interface EmbeddedOptions {
 export async function createEmbeddedEngine(directory: string, options: EmbeddedOptions = {}): Promise<Engine> {
   const checkpoint = await openCheckpoint(resolve(directory));
   const count = options.workers ?? Math.min(availableParallelism(), DEFAULT_WORKERS);
-  if (!Number.isInteger(count) || count < 1) throw new EngineError('wrong number of workers', { expected: 'at least 1', found: `${count}` });
+  if (!Number.isInteger(count) || count < 1)
+    throw new EngineError('wrong number of workers', { expected: 'at least 1', found: `${count}` });
   const settings = {
-    directory: checkpoint.directory,
+    checkpoint,
     maxCacheTokens: options.maxCacheTokens ?? defaultCacheTokens(checkpoint),
     chunkTokens: options.chunkTokens ?? DEFAULT_CHUNK_TOKENS,
   };
@@ -118,9 +119,9 @@ function toWire(context: TokenContext, sentImages: Set<string>): WireContext {
   return { trajectory: context.trajectory, ids: context.ids, images, length: context.length };
 }
 
-async function describe({ directory, config, tensors }: Checkpoint): Promise<EngineInfo> {
+async function describe({ directory, config, files }: Checkpoint): Promise<EngineInfo> {
   const hash = createHash('sha256');
-  for (const file of tensors.files) {
+  for (const file of files) {
     for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);
   }
   const { patchSize, mergeSize, minPixels, maxPixels } = config.pixels;

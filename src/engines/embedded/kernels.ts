@@ -8,8 +8,16 @@ export type Pointer = number;
 /** The functions of assembly/; their arithmetic is described there. Booleans travel as 0 and 1. */
 export interface KernelFunctions {
   gemm(
-    x: Pointer, xStride: number, weights: Pointer, bias: Pointer, y: Pointer, yStride: number,
-    rows: number, depth: number, panels: number, accumulate: number,
+    x: Pointer,
+    xStride: number,
+    weights: Pointer,
+    bias: Pointer,
+    y: Pointer,
+    yStride: number,
+    rows: number,
+    depth: number,
+    panels: number,
+    accumulate: number,
   ): void;
   packPanels(source: Pointer, rows: number, depth: number, packed: Pointer, firstRow: number): void;
   unpackRow(packed: Pointer, row: number, depth: number, target: Pointer): void;
@@ -18,8 +26,15 @@ export interface KernelFunctions {
   rmsNorm(x: Pointer, weight: Pointer, y: Pointer, rows: number, width: number, epsilon: number): void;
   layerNorm(x: Pointer, weight: Pointer, bias: Pointer, y: Pointer, rows: number, width: number, epsilon: number): void;
   normAndRotate(
-    x: Pointer, stride: number, rows: number, heads: number, headWidth: number,
-    weight: Pointer, epsilon: number, cosines: Pointer, sines: Pointer,
+    x: Pointer,
+    stride: number,
+    rows: number,
+    heads: number,
+    headWidth: number,
+    weight: Pointer,
+    epsilon: number,
+    cosines: Pointer,
+    sines: Pointer,
   ): void;
   swiglu(gateUp: Pointer, y: Pointer, rows: number, width: number): void;
   geluTanh(x: Pointer, count: number): void;
@@ -27,10 +42,24 @@ export interface KernelFunctions {
   maximum(x: Pointer, count: number): number;
   sumExp(x: Pointer, count: number, shift: number, scale: number): number;
   attention(
-    queries: Pointer, queryStride: number, out: Pointer, outStride: number, rows: number,
-    heads: number, group: number, headWidth: number, scale: number,
-    prefixKeys: Pointer, prefixValues: Pointer, prefixLength: number, branchKeys: Pointer, branchValues: Pointer, keyStride: number,
-    causal: number, firstRow: number, scores: Pointer,
+    queries: Pointer,
+    queryStride: number,
+    out: Pointer,
+    outStride: number,
+    rows: number,
+    heads: number,
+    group: number,
+    headWidth: number,
+    scale: number,
+    prefixKeys: Pointer,
+    prefixValues: Pointer,
+    prefixLength: number,
+    branchKeys: Pointer,
+    branchValues: Pointer,
+    keyStride: number,
+    causal: number,
+    firstRow: number,
+    scores: Pointer,
   ): void;
 }
 

@@ -24,7 +24,10 @@ export interface Layout {
 export function layoutContext(ids: readonly number[], images: readonly ImageGrid[], imageTokenId: number): Layout {
   const pads = ids.reduce((total, id) => total + (id === imageTokenId ? 1 : 0), 0);
   if (pads !== images.length) {
-    throw new EngineError('image tokens and images differ in number', { expected: `${images.length} image_pad ids`, found: `${pads}` });
+    throw new EngineError('image tokens and images differ in number', {
+      expected: `${images.length} image_pad ids`,
+      found: `${pads}`,
+    });
   }
   const length = ids.length - pads + images.reduce((total, grid) => total + grid.rows * grid.columns, 0);
   const starts = new Int32Array(ids.length + 1);
@@ -60,4 +63,37 @@ function placeImage(positions: Int32Array, at: number, start: number, grid: Imag
       positions[to + 2] = start + column;
     }
   }
+}
+
+/** The part of one image that lies within a range of rows. */
+export interface ImageSpan {
+  readonly image: number;
+  readonly from: number;
+  readonly to: number;
+  /** Which of the image's tokens row `from` shows. */
+  readonly firstToken: number;
+}
+
+/** The parts of images that lie in rows row … end - 1. */
+export function imagesWithin({ starts, imageAt }: Layout, row: number, end: number): ImageSpan[] {
+  const spans: ImageSpan[] = [];
+  imageAt.forEach((image, sent) => {
+    const first = starts[sent] ?? 0;
+    const from = Math.max(row, first);
+    const to = Math.min(end, starts[sent + 1] ?? 0);
+    if (image >= 0 && from < to) spans.push({ image, from, to, firstToken: from - first });
+  });
+  return spans;
+}
+
+/** How many sent ids lie wholly before an expanded position. */
+export function idsBefore({ starts }: Layout, row: number): number {
+  let low = 0;
+  let high = starts.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if ((starts[middle] ?? 0) <= row) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }

@@ -10,11 +10,29 @@ export function outputStride(linear: Linear): number {
 }
 
 /** y = x · Wᵀ + bias for contiguous rows. */
-export function project(run: KernelFunctions, linear: Linear, x: Pointer, y: Pointer, rows: number, yStride = outputStride(linear)): void {
+export function project(
+  run: KernelFunctions,
+  linear: Linear,
+  x: Pointer,
+  y: Pointer,
+  rows: number,
+  yStride = outputStride(linear),
+): void {
   run.gemm(x, linear.inputs, linear.packed, linear.bias, y, yStride, rows, linear.inputs, Math.ceil(linear.outputs / PANEL), 0);
 }
 
 /** y += x · Wᵀ + bias: a residual branch. */
 export function projectOnto(run: KernelFunctions, linear: Linear, x: Pointer, y: Pointer, rows: number): void {
-  run.gemm(x, linear.inputs, linear.packed, linear.bias, y, outputStride(linear), rows, linear.inputs, Math.ceil(linear.outputs / PANEL), 1);
+  run.gemm(
+    x,
+    linear.inputs,
+    linear.packed,
+    linear.bias,
+    y,
+    outputStride(linear),
+    rows,
+    linear.inputs,
+    Math.ceil(linear.outputs / PANEL),
+    1,
+  );
 }

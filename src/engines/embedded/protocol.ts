@@ -1,9 +1,10 @@
 // What the engine and its worker threads say to each other. Everything here survives structured cloning.
-import { CheckpointError, DataError, EngineError, SsrError } from '../../errors.js';
+import { CheckpointError, DataError, EngineError, type SsrError } from '../../errors.js';
 import type { Image, Sampling, TokenContext } from '../../types.js';
+import type { Checkpoint } from './checkpoint.js';
 
 export interface WorkerSettings {
-  readonly directory: string;
+  readonly checkpoint: Checkpoint;
   readonly maxCacheTokens: number;
   readonly chunkTokens: number;
 }

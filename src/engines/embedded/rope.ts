@@ -9,7 +9,10 @@ export class RotaryTable {
 
   constructor(theta: number, width: number) {
     // Rounded to float32 at each step, as the reference does.
-    this.#frequencies = Float32Array.from({ length: width / 2 }, (_, i) => 1 / Math.fround(theta ** Math.fround((2 * i) / width)));
+    this.#frequencies = Float32Array.from(
+      { length: width / 2 },
+      (_, i) => 1 / Math.fround(theta ** Math.fround((2 * i) / width)),
+    );
   }
 
   /** Copies frequency `index` of `position` into place `at` of both targets. */

@@ -26,7 +26,6 @@ const shardIndexSchema = z.object({ weight_map: z.record(z.string(), z.string())
 export interface TensorIndex {
   /** The entry of a tensor; throws a CheckpointError that names it when it is absent, of another shape or of a type we cannot read. */
   require(name: string, shape: readonly number[]): TensorEntry;
-  has(name: string): boolean;
   readonly files: readonly string[];
 }
 
@@ -39,13 +38,8 @@ export async function readTensorIndex(directory: string): Promise<TensorIndex> {
   }
   return {
     files,
-    has: (name) => headers.has(name),
     require: (name, shape) => checkEntry(headers.get(name), name, shape, directory),
   };
-}
-
-export function bytesPerValue(dtype: TensorEntry['dtype']): number {
-  return BYTES_PER_VALUE[dtype] ?? 4;
 }
 
 interface RawEntry {
@@ -61,7 +55,8 @@ async function weightFiles(directory: string): Promise<string[]> {
   const text = await readFile(indexFile, 'utf8').catch(() => null);
   if (text === null) return [join(directory, 'model.safetensors')];
   const parsed = shardIndexSchema.safeParse(parseJson(text, indexFile));
-  if (!parsed.success) throw new CheckpointError('not a shard index', { where: indexFile, expected: 'a weight_map of tensor names to files' });
+  if (!parsed.success)
+    throw new CheckpointError('not a shard index', { where: indexFile, expected: 'a weight_map of tensor names to files' });
   return [...new Set(Object.values(parsed.data.weight_map))].sort().map((name) => join(directory, name));
 }
 
@@ -69,7 +64,11 @@ async function readHeader(file: string): Promise<RawEntry[]> {
   const fileBytes = await stat(file).then(
     (found) => found.size,
     (cause: unknown) => {
-      throw new CheckpointError('the weights are missing', { where: file, remedy: 'Pass a folder in Hugging Face format', cause });
+      throw new CheckpointError('the weights are missing', {
+        where: file,
+        remedy: 'Pass a folder in Hugging Face format',
+        cause,
+      });
     },
   );
   const handle = await open(file);
@@ -94,20 +93,32 @@ function headerEntries(text: string, file: string, dataStart: number, fileBytes:
   const parsed = headerSchema.safeParse(tensors);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
-    throw new CheckpointError('malformed safetensors header', { where: `${file}: ${issue?.path.join('.') ?? ''}`, found: issue?.message ?? '' });
+    throw new CheckpointError('malformed safetensors header', {
+      where: `${file}: ${issue?.path.join('.') ?? ''}`,
+      found: issue?.message ?? '',
+    });
   }
-  return Object.entries(parsed.data).map(([name, { dtype, shape, data_offsets: [begin, end] }]) => {
-    checkExtent(name, file, dtype, shape, end - begin);
-    if (dataStart + end > fileBytes) {
-      throw new CheckpointError(`truncated: tensor ${name} ends beyond the file`, {
-        where: file,
-        expected: `at least ${dataStart + end} bytes`,
-        found: `${fileBytes}`,
-        remedy: 'Download or copy the file again',
-      });
-    }
-    return { name, file, dtype, shape, offset: dataStart + begin };
-  });
+  return Object.entries(parsed.data).map(
+    ([
+      name,
+      {
+        dtype,
+        shape,
+        data_offsets: [begin, end],
+      },
+    ]) => {
+      checkExtent(name, file, dtype, shape, end - begin);
+      if (dataStart + end > fileBytes) {
+        throw new CheckpointError(`truncated: tensor ${name} ends beyond the file`, {
+          where: file,
+          expected: `at least ${dataStart + end} bytes`,
+          found: `${fileBytes}`,
+          remedy: 'Download or copy the file again',
+        });
+      }
+      return { name, file, dtype, shape, offset: dataStart + begin };
+    },
+  );
 }
 
 function checkExtent(name: string, file: string, dtype: string, shape: readonly number[], bytes: number): void {

@@ -11,7 +11,12 @@ export type LogNormaliser = (temperature: number) => number;
  * `logprob` is ln softmax(logits / T)[id] over the whole vocabulary (T = 1 when greedy): bans and truncation by topK and topP
  * change what is drawn, not the logged probability, so a trainer can recompute it. Ties go to the lowest id.
  */
-export function drawToken(logits: Float32Array, options: DrawOptions, logNormaliser: LogNormaliser, random: () => number): TokenLogprob {
+export function drawToken(
+  logits: Float32Array,
+  options: DrawOptions,
+  logNormaliser: LogNormaliser,
+  random: () => number,
+): TokenLogprob {
   const temperature = options.temperature === 0 ? 1 : options.temperature;
   const id = options.temperature === 0 ? argmax(logits, options.bannedIds) : sample(logits, temperature, options, random);
   return { id, logprob: (logits[id] ?? Number.NaN) / temperature - logNormaliser(temperature) };
@@ -61,6 +66,11 @@ function truncate(all: Weighted[], { topK, topP }: DrawOptions): Weighted[] {
   const heaviest = topK === 0 ? sorted : sorted.slice(0, topK);
   const enough = topP * heaviest.reduce((sum, { weight }) => sum + weight, 0);
   let held = 0;
-  const count = heaviest.findIndex(({ weight }) => (held += weight) >= enough);
-  return count < 0 ? heaviest : heaviest.slice(0, count + 1);
+  let count = 0;
+  for (const { weight } of heaviest) {
+    held += weight;
+    count += 1;
+    if (held >= enough) break;
+  }
+  return heaviest.slice(0, count);
 }

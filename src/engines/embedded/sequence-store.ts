@@ -1,7 +1,7 @@
 // All sequences cached in one worker: one per trajectory, and pinned prefixes that trajectories share. The rows of all of them
 // stay within a budget; the trajectory left alone longest is forgotten first, and merely costs computing again.
 import { EngineError } from '../../errors.js';
-import { capacityFor, KeyValueCache } from './kv-cache.js';
+import { capacityFor, type KeyValueCache } from './kv-cache.js';
 import { CachedSequence } from './sequence.js';
 
 /** Distinct shared prefixes kept at once; the oldest goes first. */

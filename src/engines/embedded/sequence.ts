@@ -16,7 +16,7 @@ export interface SequenceKey {
 
 export class CachedSequence implements SequenceKey {
   readonly cache: KeyValueCache;
-  ids: readonly number[] = [];
+  ids: number[] = [];
   imageHashes: readonly string[] = [];
   /** Expanded positions of `ids`; rows of the cache that hold them. */
   rows = 0;
@@ -37,6 +37,13 @@ export class CachedSequence implements SequenceKey {
     this.lastHidden = lastHidden;
   }
 
+  /** One more text token, already in the cache. */
+  append(id: number, lastHidden: Float32Array): void {
+    this.ids.push(id);
+    this.rows += 1;
+    this.lastHidden = lastHidden;
+  }
+
   /** If a branch continues this sequence as the context does, moves its rows next to the prefix; forgets all branches. */
   adoptBranch(context: SequenceKey): void {
     const length = this.ids.length;
@@ -49,7 +56,7 @@ export class CachedSequence implements SequenceKey {
     this.branches = [];
     if (winner === undefined) return;
     this.cache.moveRows(winner.slot, this.rows, matched);
-    this.ids = [...this.ids, ...winner.ids.slice(0, matched)];
+    this.ids.push(...winner.ids.slice(0, matched));
     this.rows += matched;
     this.lastHidden = matched === winner.ids.length ? winner.lastHidden : null;
   }

@@ -136,7 +136,17 @@ export class TextModel {
 
     const keys = cacheStart + batch.firstSlot * cache.rowSize * 4;
     project(run, layer.keyValue, normed, keys, rows, cache.rowSize);
-    run.normAndRotate(keys, cache.rowSize, rows, keyValueHeads, headWidth, layer.keyNorm, normEpsilon, rotation.cosines, rotation.sines);
+    run.normAndRotate(
+      keys,
+      cache.rowSize,
+      rows,
+      keyValueHeads,
+      headWidth,
+      layer.keyNorm,
+      normEpsilon,
+      rotation.cosines,
+      rotation.sines,
+    );
     if (from === rows) return;
 
     const width = heads * headWidth;
@@ -144,8 +154,15 @@ export class TextModel {
     const skipped = from * (headWidth / 2) * 4;
     project(run, layer.query, normed + from * hiddenSize * 4, queries, rows - from);
     run.normAndRotate(
-      queries, width, rows - from, heads, headWidth,
-      layer.queryNorm, normEpsilon, rotation.cosines + skipped, rotation.sines + skipped,
+      queries,
+      width,
+      rows - from,
+      heads,
+      headWidth,
+      layer.queryNorm,
+      normEpsilon,
+      rotation.cosines + skipped,
+      rotation.sines + skipped,
     );
     const mixed = this.#mix(queries, batch, from, cache, cacheStart);
     projectOnto(run, layer.attentionOutput, mixed, hidden + from * hiddenSize * 4, rows - from);
@@ -167,10 +184,24 @@ export class TextModel {
         const at = (start + skipped - from) * width * 4;
         const branch = cacheStart + (batch.firstSlot + start) * cache.rowSize * 4;
         run.attention(
-          queries + at, width, mixed + at, width, rows - skipped,
-          heads, heads / keyValueHeads, headWidth, 1 / Math.sqrt(headWidth),
-          cacheStart, cacheStart + values, prefixRows, branch, branch + values, cache.rowSize,
-          1, skipped, scores,
+          queries + at,
+          width,
+          mixed + at,
+          width,
+          rows - skipped,
+          heads,
+          heads / keyValueHeads,
+          headWidth,
+          1 / Math.sqrt(headWidth),
+          cacheStart,
+          cacheStart + values,
+          prefixRows,
+          branch,
+          branch + values,
+          cache.rowSize,
+          1,
+          skipped,
+          scores,
         );
       }
       start += rows;

@@ -89,7 +89,8 @@ export class VisionTower {
       ] as const;
       for (let i = 0; i < hiddenSize; i++) {
         let sum = 0;
-        for (const [corner, weight] of corners) sum = Math.fround(sum + Math.fround((table[corner * hiddenSize + i] ?? 0) * weight));
+        for (const [corner, weight] of corners)
+          sum = Math.fround(sum + Math.fround((table[corner * hiddenSize + i] ?? 0) * weight));
         target[patch * hiddenSize + i] = (target[patch * hiddenSize + i] ?? 0) + sum;
       }
     });
@@ -126,10 +127,24 @@ export class VisionTower {
     const keys = fused + size * 4;
     const values = keys + size * 4;
     run.attention(
-      fused, 3 * size, mixed, size, patches,
-      heads, 1, headWidth, 1 / Math.sqrt(headWidth),
-      keys, values, 0, keys, values, 3 * size,
-      0, 0, this.#scratch.floats('scores', patches + 8),
+      fused,
+      3 * size,
+      mixed,
+      size,
+      patches,
+      heads,
+      1,
+      headWidth,
+      1 / Math.sqrt(headWidth),
+      keys,
+      values,
+      0,
+      keys,
+      values,
+      3 * size,
+      0,
+      0,
+      this.#scratch.floats('scores', patches + 8),
     );
     projectOnto(run, block.attentionOutput, mixed, hidden, patches);
 

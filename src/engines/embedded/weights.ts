@@ -112,7 +112,11 @@ function textLayer(text: TextConfig, reader: TensorReader, name: string): TextLa
     keyNorm: reader.vector(`${attention}.k_norm.weight`, [text.headWidth]),
     attentionOutput: reader.matrix([part('self_attn.o_proj', text.hiddenSize)], text.heads * text.headWidth, biasOf('o_proj')),
     feedForwardNorm: reader.vector(`${name}.post_attention_layernorm.weight`, [text.hiddenSize]),
-    gateUp: reader.matrix([part('mlp.gate_proj', text.feedForwardSize), part('mlp.up_proj', text.feedForwardSize)], text.hiddenSize, []),
+    gateUp: reader.matrix(
+      [part('mlp.gate_proj', text.feedForwardSize), part('mlp.up_proj', text.feedForwardSize)],
+      text.hiddenSize,
+      [],
+    ),
     down: reader.matrix([part('mlp.down_proj', text.hiddenSize)], text.feedForwardSize, []),
   };
 }
@@ -124,7 +128,9 @@ function visionWeights(vision: VisionConfig, reader: TensorReader, name: string)
     positions: reader.vector(`${name}.pos_embed.weight`, [vision.positionSide ** 2, vision.hiddenSize]),
     blocks: times(vision.depth, (index) => visionBlock(vision, reader, `${name}.blocks.${index}`)),
     merger: merger(vision, reader, `${name}.merger`, vision.hiddenSize),
-    deepStackMergers: vision.deepStackBlocks.map((_, index) => merger(vision, reader, `${name}.deepstack_merger_list.${index}`, mergedSize)),
+    deepStackMergers: vision.deepStackBlocks.map((_, index) =>
+      merger(vision, reader, `${name}.deepstack_merger_list.${index}`, mergedSize),
+    ),
   };
 }
 
@@ -159,4 +165,14 @@ function layerNorm(reader: TensorReader, name: string, size: number): LayerNorm 
 
 function times<T>(count: number, make: (index: number) => T): T[] {
   return Array.from({ length: count }, (_, index) => make(index));
+}
+
+/** Shape of the patch embedding's convolution in a checkpoint. */
+export function patchShape(vision: VisionConfig): readonly number[] {
+  return [vision.hiddenSize, 3, vision.temporalPatchSize, vision.patchSize, vision.patchSize];
+}
+
+/** Values of one patch of a still picture. */
+export function patchInputs(vision: VisionConfig): number {
+  return 3 * vision.patchSize ** 2;
 }

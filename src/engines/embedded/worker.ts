@@ -2,10 +2,19 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { EngineError } from '../../errors.js';
 import type { Image, TokenContext } from '../../types.js';
-import { loadWeights, openCheckpoint } from './checkpoint.js';
+import type { CheckAbort } from './context-cache.js';
 import { loadKernels } from './kernels.js';
-import { CancelledError, type Reply, type Request, toWireError, type WireContext, type Work, type WorkerSettings } from './protocol.js';
-import { type CheckAbort, Runner } from './runner.js';
+import {
+  CancelledError,
+  type Reply,
+  type Request,
+  toWireError,
+  type WireContext,
+  type Work,
+  type WorkerSettings,
+} from './protocol.js';
+import { Runner } from './runner.js';
+import { loadWeights } from './weight-loader.js';
 
 const port = parentPort;
 if (port === null) throw new EngineError('this module runs in a worker thread only');
@@ -25,10 +34,9 @@ try {
 }
 
 async function createRunner(settings: WorkerSettings): Promise<Runner> {
-  const checkpoint = await openCheckpoint(settings.directory);
   const kernels = await loadKernels();
-  const weights = await loadWeights(checkpoint, kernels);
-  return new Runner(checkpoint.config, weights, kernels, settings);
+  const weights = await loadWeights(settings.checkpoint, kernels);
+  return new Runner(settings.checkpoint.config, weights, kernels, settings);
 }
 
 async function serve(runner: Runner, { call, work, cancelled }: Request): Promise<void> {

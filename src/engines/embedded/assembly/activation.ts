@@ -1,5 +1,5 @@
 // Activations, and the normaliser of a softmax over the vocabulary.
-import { erf, exp4 } from "./math";
+import { erf, exp4 } from './math';
 
 /** y = silu(gate) · up, where a row of `gateUp` holds the gate's `width` floats and then up's. */
 export function swiglu(gateUp: usize, y: usize, rows: usize, width: usize): void {
@@ -35,7 +35,7 @@ export function geluErf(x: usize, count: usize): void {
   const end = x + (count << 2);
   for (; x < end; x += 4) {
     const v = <f64>load<f32>(x);
-    store<f32>(x, <f32>(0.5 * v * (1 + erf(v * 0.7071067811865476))));
+    store<f32>(x, <f32>(0.5 * v * (1 + erf(v * Math.SQRT1_2))));
   }
 }
 

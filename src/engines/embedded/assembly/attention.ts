@@ -1,15 +1,30 @@
 // Grouped-query attention of a block of rows over two stretches of keys: a shared prefix and the rows' own branch.
 // A row's keys are visited in logical order (prefix, then branch), so packing, chunking and caching leave its result unchanged.
-import { exp4 } from "./math";
+import { exp4 } from './math';
 
 /**
  * Row i attends to `prefixLength` keys at `prefixKeys` and to keys 0..i (causal) or 0..rows-1 of its branch.
  * Strides are in floats between positions. `scores` has room for prefixLength + rows + 4 floats.
  */
 export function attention(
-  queries: usize, queryStride: usize, out: usize, outStride: usize, rows: usize, heads: usize, group: usize, headWidth: usize, scale: f32,
-  prefixKeys: usize, prefixValues: usize, prefixLength: usize, branchKeys: usize, branchValues: usize, keyStride: usize,
-  causal: bool, firstRow: usize, scores: usize,
+  queries: usize,
+  queryStride: usize,
+  out: usize,
+  outStride: usize,
+  rows: usize,
+  heads: usize,
+  group: usize,
+  headWidth: usize,
+  scale: f32,
+  prefixKeys: usize,
+  prefixValues: usize,
+  prefixLength: usize,
+  branchKeys: usize,
+  branchValues: usize,
+  keyStride: usize,
+  causal: bool,
+  firstRow: usize,
+  scores: usize,
 ): void {
   const headBytes = headWidth << 2;
   const strideBytes = keyStride << 2;
@@ -22,8 +37,15 @@ export function attention(
       dots(query, branchKeys + shared, strideBytes, own, headBytes, scale, scores + (prefixLength << 2));
       const total = softmax(scores, prefixLength + own);
       mix(
-        scores, prefixValues + shared, prefixLength, branchValues + shared, own, strideBytes,
-        out + row * (outStride << 2) + h * headBytes, headBytes, <f32>1 / total,
+        scores,
+        prefixValues + shared,
+        prefixLength,
+        branchValues + shared,
+        own,
+        strideBytes,
+        out + row * (outStride << 2) + h * headBytes,
+        headBytes,
+        <f32>1 / total,
       );
     }
   }
@@ -31,7 +53,7 @@ export function attention(
 
 /** scores[j] = scale · query · keys[j]. Four keys at once; a short last group repeats its last key, so the sum's order never changes. */
 function dots(query: usize, keys: usize, stride: usize, count: usize, headBytes: usize, scale: f32, scores: usize): void {
-  if (count == 0) return;
+  if (count === 0) return;
   const last = keys + (count - 1) * stride;
   const scale4 = f32x4.splat(scale);
   for (let j: usize = 0; j < count; j += 4) {
@@ -39,7 +61,10 @@ function dots(query: usize, keys: usize, stride: usize, count: usize, headBytes:
     const k1 = min<usize>(k0 + stride, last);
     const k2 = min<usize>(k0 + 2 * stride, last);
     const k3 = min<usize>(k0 + 3 * stride, last);
-    let a = f32x4.splat(0), b = a, c = a, d = a;
+    let a = f32x4.splat(0),
+      b = a,
+      c = a,
+      d = a;
     for (let i: usize = 0; i < headBytes; i += 16) {
       const q = v128.load(query + i);
       a = f32x4.add(a, f32x4.mul(q, v128.load(k0 + i)));
@@ -59,7 +84,7 @@ function dots(query: usize, keys: usize, stride: usize, count: usize, headBytes:
 function softmax(scores: usize, count: usize): f32 {
   const end = scores + (count << 2);
   let peak = f32x4.splat(-Infinity);
-  let lowest = f32x4.splat(-Infinity);
+  const lowest = f32x4.splat(-Infinity);
   v128.store(end, lowest);
   for (let at = scores; at < end; at += 16) peak = f32x4.max(peak, v128.load(at));
   const top = max<f32>(
@@ -75,19 +100,29 @@ function softmax(scores: usize, count: usize): f32 {
     v128.store(at, e);
     sum = f32x4.add(sum, e);
   }
-  return (f32x4.extract_lane(sum, 0) + f32x4.extract_lane(sum, 2)) + (f32x4.extract_lane(sum, 1) + f32x4.extract_lane(sum, 3));
+  return f32x4.extract_lane(sum, 0) + f32x4.extract_lane(sum, 2) + (f32x4.extract_lane(sum, 1) + f32x4.extract_lane(sum, 3));
 }
 
 /** out = scale · Σ_j weight_j · value_j over the prefix and then the branch, sixteen or four columns at a time. */
 function mix(
-  weights: usize, prefixValues: usize, prefixLength: usize, branchValues: usize, own: usize, stride: usize,
-  out: usize, headBytes: usize, scale: f32,
+  weights: usize,
+  prefixValues: usize,
+  prefixLength: usize,
+  branchValues: usize,
+  own: usize,
+  stride: usize,
+  out: usize,
+  headBytes: usize,
+  scale: f32,
 ): void {
   const scale4 = f32x4.splat(scale);
   const branchWeights = weights + (prefixLength << 2);
   let column: usize = 0;
   for (; column + 64 <= headBytes; column += 64) {
-    let a = f32x4.splat(0), b = a, c = a, d = a;
+    let a = f32x4.splat(0),
+      b = a,
+      c = a,
+      d = a;
     let value = prefixValues + column;
     for (let w = weights; w < branchWeights; w += 4) {
       const p = v128.load32_splat(w);

@@ -10,15 +10,23 @@ const PANEL_BYTES: usize = PANEL * 4;
  * With `accumulate`, the product (bias included) is added to what y holds: a residual connection.
  */
 export function gemm(
-  x: usize, xStride: usize, weights: usize, bias: usize, y: usize, yStride: usize,
-  rows: usize, depth: usize, panels: usize, accumulate: bool,
+  x: usize,
+  xStride: usize,
+  weights: usize,
+  bias: usize,
+  y: usize,
+  yStride: usize,
+  rows: usize,
+  depth: usize,
+  panels: usize,
+  accumulate: bool,
 ): void {
   const xBytes = xStride << 2;
   const yBytes = yStride << 2;
   const panelBytes = depth * PANEL_BYTES;
   for (let panel: usize = 0; panel < panels; panel++) {
     const w = weights + panel * panelBytes;
-    const b = bias == 0 ? 0 : bias + panel * PANEL_BYTES;
+    const b = bias === 0 ? 0 : bias + panel * PANEL_BYTES;
     const out = y + panel * PANEL_BYTES;
     let row: usize = 0;
     for (; row + 4 <= rows; row += 4) {
@@ -31,12 +39,26 @@ export function gemm(
 }
 
 function fourRows(
-  x0: usize, xBytes: usize, w: usize, bias: usize, y: usize, yBytes: usize, depth: usize, accumulate: bool,
+  x0: usize,
+  xBytes: usize,
+  w: usize,
+  bias: usize,
+  y: usize,
+  yBytes: usize,
+  depth: usize,
+  accumulate: bool,
 ): void {
   const x1 = x0 + xBytes;
   const x2 = x1 + xBytes;
   const x3 = x2 + xBytes;
-  let a0 = f32x4.splat(0), b0 = a0, a1 = a0, b1 = a0, a2 = a0, b2 = a0, a3 = a0, b3 = a0;
+  let a0 = f32x4.splat(0),
+    b0 = a0,
+    a1 = a0,
+    b1 = a0,
+    a2 = a0,
+    b2 = a0,
+    a3 = a0,
+    b3 = a0;
   const end = depth << 2;
   for (let k: usize = 0; k < end; k += 8) {
     let wa = v128.load(w);
@@ -76,7 +98,8 @@ function fourRows(
 }
 
 function oneRow(x: usize, w: usize, bias: usize, y: usize, depth: usize, accumulate: bool): void {
-  let a = f32x4.splat(0), b = a;
+  let a = f32x4.splat(0),
+    b = a;
   const end = x + (depth << 2);
   for (; x < end; x += 8) {
     let s = v128.load32_splat(x);
@@ -90,10 +113,8 @@ function oneRow(x: usize, w: usize, bias: usize, y: usize, depth: usize, accumul
   finish(y, a, b, bias, accumulate);
 }
 
-// @ts-ignore: decorator
-@inline
 function finish(y: usize, a: v128, b: v128, bias: usize, accumulate: bool): void {
-  if (bias != 0) {
+  if (bias !== 0) {
     a = f32x4.add(a, v128.load(bias));
     b = f32x4.add(b, v128.load(bias, 16));
   }
@@ -109,7 +130,7 @@ function finish(y: usize, a: v128, b: v128, bias: usize, accumulate: bool): void
 export function packPanels(source: usize, rows: usize, depth: usize, packed: usize, firstRow: usize): void {
   for (let row: usize = 0; row < rows; row++) {
     const target = firstRow + row;
-    let out = packed + ((target / PANEL) * depth * PANEL + target % PANEL) * 4;
+    let out = packed + ((target / PANEL) * depth * PANEL + (target % PANEL)) * 4;
     const line = source + row * depth * 4;
     for (let k: usize = 0; k < depth; k++) {
       store<f32>(out, load<f32>(line + (k << 2)));
@@ -120,7 +141,7 @@ export function packPanels(source: usize, rows: usize, depth: usize, packed: usi
 
 /** Copies one row of a packed matrix to `depth` contiguous floats: the embedding of a token when the table is packed. */
 export function unpackRow(packed: usize, row: usize, depth: usize, target: usize): void {
-  let from = packed + ((row / PANEL) * depth * PANEL + row % PANEL) * 4;
+  let from = packed + ((row / PANEL) * depth * PANEL + (row % PANEL)) * 4;
   for (let k: usize = 0; k < depth; k++) {
     store<f32>(target + (k << 2), load<f32>(from));
     from += PANEL_BYTES;
@@ -130,7 +151,7 @@ export function unpackRow(packed: usize, row: usize, depth: usize, target: usize
 /** f32 from bf16 (the upper half of a float), `count` values. */
 export function widenBf16(source: usize, target: usize, count: usize): void {
   for (let i: usize = 0; i < count; i++) {
-    store<u32>(target + (i << 2), <u32>load<u16>(source + (i << 1)) << 16);
+    store<u32>(target + (i << 2), (<u32>load<u16>(source + (i << 1))) << 16);
   }
 }
 

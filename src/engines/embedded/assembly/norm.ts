@@ -1,5 +1,5 @@
 // Normalisations and rotary position embedding, row by row.
-import { sumLanes } from "./math";
+import { sumLanes } from './math';
 
 /** y = weight · x / sqrt(mean(x²) + epsilon), for `rows` rows of `width` floats (a multiple of four). */
 export function rmsNorm(x: usize, weight: usize, y: usize, rows: usize, width: usize, epsilon: f32): void {
@@ -11,8 +11,6 @@ export function rmsNorm(x: usize, weight: usize, y: usize, rows: usize, width: u
   }
 }
 
-// @ts-ignore: decorator
-@inline
 function inverseRms(x: usize, bytes: usize, width: usize, epsilon: f32): f32 {
   let sum = f32x4.splat(0);
   for (let i: usize = 0; i < bytes; i += 16) {
@@ -22,8 +20,6 @@ function inverseRms(x: usize, bytes: usize, width: usize, epsilon: f32): f32 {
   return <f32>1 / sqrt<f32>(sumLanes(sum) / <f32>width + epsilon);
 }
 
-// @ts-ignore: decorator
-@inline
 function scaleRow(x: usize, weight: usize, y: usize, bytes: usize, scale: f32): void {
   const s = f32x4.splat(scale);
   for (let i: usize = 0; i < bytes; i += 16) {
@@ -32,9 +28,7 @@ function scaleRow(x: usize, weight: usize, y: usize, bytes: usize, scale: f32): 
 }
 
 /** y = weight · (x - mean) / sqrt(variance + epsilon) + bias, the population variance. */
-export function layerNorm(
-  x: usize, weight: usize, bias: usize, y: usize, rows: usize, width: usize, epsilon: f32,
-): void {
+export function layerNorm(x: usize, weight: usize, bias: usize, y: usize, rows: usize, width: usize, epsilon: f32): void {
   const bytes = width << 2;
   for (let row: usize = 0; row < rows; row++) {
     let sum = f32x4.splat(0);
@@ -60,13 +54,21 @@ export function layerNorm(
  * by the row's cosines and sines (headWidth / 2 floats each, packed row after row).
  */
 export function normAndRotate(
-  x: usize, stride: usize, rows: usize, heads: usize, headWidth: usize, weight: usize, epsilon: f32, cosines: usize, sines: usize,
+  x: usize,
+  stride: usize,
+  rows: usize,
+  heads: usize,
+  headWidth: usize,
+  weight: usize,
+  epsilon: f32,
+  cosines: usize,
+  sines: usize,
 ): void {
   const headBytes = headWidth << 2;
   for (let row: usize = 0; row < rows; row++) {
     let head = x + row * (stride << 2);
     for (let h: usize = 0; h < heads; h++) {
-      if (weight != 0) scaleRow(head, weight, head, headBytes, inverseRms(head, headBytes, headWidth, epsilon));
+      if (weight !== 0) scaleRow(head, weight, head, headBytes, inverseRms(head, headBytes, headWidth, epsilon));
       rotate(head, headBytes >> 1, cosines, sines);
       head += headBytes;
     }
@@ -75,8 +77,6 @@ export function normAndRotate(
   }
 }
 
-// @ts-ignore: decorator
-@inline
 function rotate(head: usize, half: usize, cosines: usize, sines: usize): void {
   for (let i: usize = 0; i < half; i += 16) {
     const low = v128.load(head + i);
