@@ -94,7 +94,7 @@ export function createScriptedEngine(options: ScriptedEngineOptions): Engine {
       }
       return { rows: continuations.map((ids) => scoreRow(ids, wanted)), usage: cache.use(context, continuations) };
     },
-    async generate(context, sampling, { signal } = {}) {
+    async generate(context, sampling, { signal, onToken } = {}) {
       signal?.throwIfAborted();
       checkLength(context.length, context, info);
       const { play, where } = turnOf(context);
@@ -102,7 +102,9 @@ export function createScriptedEngine(options: ScriptedEngineOptions): Engine {
       const { ids, finishReason } = perform(tokenizer.encode(play.action), sampling, where);
       // The last id is sampled but not read: the next prefill computes it.
       const usage = cache.use(context, [ids.slice(0, -1)]);
-      return { tokens: ids.map((id) => ({ id, logprob: -0.01 })), finishReason, usage };
+      const tokens = ids.map((id): TokenLogprob => ({ id, logprob: -0.01 }));
+      for (const token of tokens) onToken?.(token);
+      return { tokens, finishReason, usage };
     },
     async release(trajectory) {
       acted.delete(trajectory);

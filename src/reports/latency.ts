@@ -18,7 +18,7 @@ export interface LatencySummary {
 }
 
 export interface Throughput {
-  /** The paper's: tokens of all scored candidates. Not comparable with generated tokens per second. */
+  /** The paper's: tokens of all scored candidates, or those generated where the model wrote its reasoning. Unlike things. */
   readonly scoredTokensPerSecond: number | null;
   /** Tokens that entered the history as reasoning, over the same seconds. */
   readonly insertedTokensPerSecond: number | null;

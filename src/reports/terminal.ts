@@ -72,7 +72,7 @@ function confusionBlock({ candidates, expected }: SelectionSummary, render: Rend
   return render(['expected ↓ chosen →', ...ids.map((_, i) => String(i))], rows);
 }
 
-function latencyBlock({ latency, throughput }: Summary, render: Render): string {
+function latencyBlock({ latency, throughput, selection }: Summary, render: Render): string {
   const scopes = [['turn', latency.perTurn] as const, ['question', latency.perQuestion] as const];
   const rows = scopes.flatMap(([scope, phases]) =>
     Object.entries(phases)
@@ -84,10 +84,11 @@ function latencyBlock({ latency, throughput }: Summary, render: Render): string 
         String(n),
       ]),
   );
+  const counted = selection.turns > 0 ? 'scored tokens/s (all candidates)' : 'generated tokens/s';
   return [
     render(['latency in ms', 'mean', 'p50', 'p95', 'n'], rows),
     `Percentiles: ${latency.percentiles}`,
-    `Reasoning: ${decimal(throughput.scoredTokensPerSecond, 0)} scored tokens/s (all candidates), ` +
+    `Reasoning: ${decimal(throughput.scoredTokensPerSecond, 0)} ${counted}, ` +
       `${decimal(throughput.insertedTokensPerSecond, 0)} inserted tokens/s`,
   ].join('\n');
 }

@@ -8,7 +8,7 @@ import { createScriptedEngine, readScript, type Script } from '../../src/engines
 import { EngineError, UsageError } from '../../src/errors.js';
 import { imageTokenCount } from '../../src/media/geometry.js';
 import { packageRoot } from '../../src/paths.js';
-import type { Candidate, Image, ImageGeometry, Sampling, TokenContext } from '../../src/types.js';
+import type { Candidate, Image, ImageGeometry, Sampling, TokenContext, TokenLogprob } from '../../src/types.js';
 
 const tokenizer = await loadTokenizer(join(packageRoot(), 'benchmarks/micro/model'));
 const geometry: ImageGeometry = { patchSize: 16, mergeSize: 2, minPixels: 16384, maxPixels: 16384 };
@@ -84,6 +84,14 @@ describe('the scripted engine', () => {
     const last = await engine.generate(context('q1', 'history and reasoning, action and observation, reasoning'), sampling);
     expect(tokenizer.decode(last.tokens.map(({ id }) => id))).toBe('<answer> Oslo</answer><|im_end|>');
     expect(last.finishReason).toBe('stop');
+  });
+
+  it('hands out each token of an action', async () => {
+    const engine = createScriptedEngine({ script, tokenizer, info: { geometry } });
+    const seen: TokenLogprob[] = [];
+    const { tokens } = await engine.generate(context('q', 'h'), sampling, { onToken: (token) => seen.push(token) });
+    expect(seen).toEqual(tokens);
+    expect(seen.at(-1)?.id).toBe(stop);
   });
 
   it('starts anew once a trajectory is released', async () => {
