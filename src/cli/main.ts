@@ -12,6 +12,11 @@ export async function main(argv: readonly string[]): Promise<number> {
       exitCode = code;
     },
   });
+  // `ssr show RUN | head` closes the pipe early; that is no failure.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exit(EXIT.ok);
+  });
   try {
     await program.parseAsync([...argv]);
     return exitCode;
