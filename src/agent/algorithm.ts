@@ -13,6 +13,7 @@ import type {
   StopStatus,
   Tokenizer,
   Turn,
+  Usage,
 } from '../types.js';
 import type { Context } from './context.js';
 import type { Harness } from './harness.js';
@@ -37,6 +38,8 @@ export interface TrajectoryOptions {
   readonly context: Context;
   readonly random: () => number;
   readonly span: Span;
+  /** Told once, what the prefill of s cost. */
+  readonly onSystem: (usage: Usage) => void;
   readonly onTurn: (turn: Turn) => void;
   readonly signal?: AbortSignal;
 }
@@ -44,11 +47,11 @@ export interface TrajectoryOptions {
 /** Runs one question to its stop. Throws EngineError for surprises, never for what the model did. */
 export async function runTrajectory(question: Question, agent: Agent, options: TrajectoryOptions): Promise<Stop> {
   const { engine, info, tokenizer, dialect, reasoner, harness, sampling: eta, maxTurns } = agent;
-  const { context: h, random, span, onTurn, signal } = options;
+  const { context: h, random, span, onSystem, onTurn, signal } = options;
   const withSignal = signal && { signal };
 
   h.append(agent.systemIds); // s
-  await span('system', () => engine.prefill(h, withSignal));
+  onSystem(await span('system', () => engine.prefill(h, withSignal)));
   const q = dialect.questionTurn(question);
   h.append(tokenizer.encode(q.text), q.images); // h_0 = s ‖ q
 

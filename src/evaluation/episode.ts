@@ -3,7 +3,7 @@ import { type Agent, runTrajectory } from '../agent/algorithm.js';
 import { Context } from '../agent/context.js';
 import { SsrError } from '../errors.js';
 import { createRandom, deriveSeed } from '../random.js';
-import type { Benchmark, Image, Judge, Question, Selection, Stop, ToolResult, Turn } from '../types.js';
+import type { Benchmark, Image, Judge, Question, Selection, Stop, ToolResult, Turn, Usage } from '../types.js';
 import { type Episode, type EpisodeTurn, isErrorStatus } from './records.js';
 import { type Clock, createStopwatch, type Stopwatch } from './stopwatch.js';
 
@@ -34,6 +34,7 @@ export async function runEpisode(entry: { id: string; type: string }, run: Episo
   const context = new Context(entry.id, agent.info.geometry, agent.tokenizer.idOf('<|image_pad|>'));
   const seed = deriveSeed(run.seed, entry.id);
   const turns: EpisodeTurn[] = [];
+  let system: Usage | null = null;
   let timing = { system: 0, media: 0, orchestration: 0 };
   let question: Question | null = null;
   let end: Ending;
@@ -44,6 +45,9 @@ export async function runEpisode(entry: { id: string; type: string }, run: Episo
       context,
       random: createRandom(seed),
       span: watch.span,
+      onSystem(usage) {
+        system = usage;
+      },
       onTurn(turn) {
         const lap = watch.lap();
         if (turns.length === 0) timing = { system: lap.system, media: lap.media, orchestration: 0 };
@@ -76,6 +80,7 @@ export async function runEpisode(entry: { id: string; type: string }, run: Episo
       ids: [...context.ids],
       positions: context.length,
       systemLength: agent.systemIds.length,
+      system,
       images: context.images.map(({ sha256, mediaType, width, height }) => ({ sha256, mediaType, width, height })),
       turns,
       timingMs: {

@@ -116,6 +116,8 @@ export const episodeSchema = z.object({
   ids: z.array(z.number().int()),
   positions: z.number().int(),
   systemLength: z.number().int(),
+  /** Usage of the prefill of s; null when it did not come to that. */
+  system: usageSchema.nullable(),
   images: z.array(z.object({ sha256: z.string(), mediaType: z.string(), width: z.number().int(), height: z.number().int() })),
   turns: z.array(turnSchema),
   /** system: prefill of s; media: loading the question's pictures; orchestration: all that no phase names. */

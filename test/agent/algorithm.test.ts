@@ -32,6 +32,7 @@ async function run(options: TestAgentOptions): Promise<Run> {
     context,
     random: createRandom(1),
     span: (_, work) => work(),
+    onSystem: () => undefined,
     onTurn: (turn) => turns.push(turn),
   });
   return { stop, turns, context, agent };

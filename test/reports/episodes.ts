@@ -76,6 +76,7 @@ export function episode(overrides: Partial<Episode> = {}): Episode {
     ids: [],
     positions: 0,
     systemLength: 20,
+    system: { promptTokens: 20, cachedTokens: 20, computedTokens: 0, imagesEncoded: 0 },
     images: [],
     turns: [turn({ chosen: 0 })],
     timingMs: { total: 0, system: 0, media: 0, judge: 0, orchestration: 0 },
