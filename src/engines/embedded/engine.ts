@@ -5,7 +5,7 @@ import { createReadStream } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, resolve } from 'node:path';
 import { EngineError } from '../../errors.js';
-import type { Engine, EngineInfo, Generation, Scoring, TokenContext, Usage } from '../../types.js';
+import type { Engine, EngineInfo, Generation, Scoring, TokenContext, TokenLogprob, Usage } from '../../types.js';
 import { type Checkpoint, openCheckpoint } from './checkpoint.js';
 import { ADDRESSABLE_BYTES } from './memory.js';
 import type { WireContext, Work } from './protocol.js';
@@ -74,10 +74,15 @@ function engineOver(checkpoint: Checkpoint, workers: readonly WorkerThread[]): E
     homes.set(trajectory, home);
     return home;
   };
-  const callHome = <T>(context: TokenContext, work: (context: WireContext) => Work, signal?: AbortSignal): Promise<T> => {
+  const callHome = <T>(
+    context: TokenContext,
+    work: (context: WireContext) => Work,
+    signal?: AbortSignal,
+    onToken?: (token: TokenLogprob) => void,
+  ): Promise<T> => {
     signal?.throwIfAborted();
     const { worker, sentImages } = homeOf(context.trajectory);
-    return worker.call<T>(work(toWire(context, sentImages)), signal);
+    return worker.call<T>(work(toWire(context, sentImages)), signal, onToken);
   };
 
   return {
@@ -95,8 +100,9 @@ function engineOver(checkpoint: Checkpoint, workers: readonly WorkerThread[]): E
     async score(context, continuations, { signal } = {}) {
       return callHome<Scoring>(context, (wire) => ({ verb: 'score', context: wire, continuations }), signal);
     },
-    async generate(context, sampling, { signal } = {}) {
-      return callHome<Generation>(context, (wire) => ({ verb: 'generate', context: wire, sampling }), signal);
+    async generate(context, sampling, { signal, onToken } = {}) {
+      const streamed = onToken !== undefined;
+      return callHome<Generation>(context, (wire) => ({ verb: 'generate', context: wire, sampling, streamed }), signal, onToken);
     },
     async release(trajectory) {
       const home = homes.get(trajectory);

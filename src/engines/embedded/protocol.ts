@@ -1,6 +1,6 @@
 // What the engine and its worker threads say to each other. Everything here survives structured cloning.
 import { CheckpointError, DataError, EngineError, type SsrError } from '../../errors.js';
-import type { Image, Sampling, TokenContext } from '../../types.js';
+import type { Image, Sampling, TokenContext, TokenLogprob } from '../../types.js';
 import type { Checkpoint } from './checkpoint.js';
 
 export interface WorkerSettings {
@@ -17,7 +17,7 @@ export type WireContext = Omit<TokenContext, 'images'> & { readonly images: read
 export type Work =
   | { readonly verb: 'prefill' | 'pin'; readonly context: WireContext }
   | { readonly verb: 'score'; readonly context: WireContext; readonly continuations: readonly (readonly number[])[] }
-  | { readonly verb: 'generate'; readonly context: WireContext; readonly sampling: Sampling }
+  | { readonly verb: 'generate'; readonly context: WireContext; readonly sampling: Sampling; readonly streamed: boolean }
   | { readonly verb: 'release'; readonly trajectory: string };
 
 export interface Request {
@@ -30,6 +30,7 @@ export interface Request {
 export type Reply =
   | { readonly kind: 'ready' }
   | { readonly kind: 'failed'; readonly error: WireError }
+  | { readonly kind: 'token'; readonly call: number; readonly token: TokenLogprob }
   | { readonly kind: 'result'; readonly call: number; readonly value: unknown }
   | { readonly kind: 'error'; readonly call: number; readonly error: WireError }
   | { readonly kind: 'cancelled'; readonly call: number };

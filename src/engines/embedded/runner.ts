@@ -67,7 +67,12 @@ export class Runner {
     return { rows, usage: { ...usage, computedTokens } };
   }
 
-  async generate(context: TokenContext, sampling: Sampling, check: CheckAbort): Promise<Generation> {
+  async generate(
+    context: TokenContext,
+    sampling: Sampling,
+    check: CheckAbort,
+    onToken: (token: TokenLogprob) => void = () => {},
+  ): Promise<Generation> {
     const laidOut = this.#contexts.layOut(context, sampling.maxNewTokens);
     const sequence = this.#store.of(context.trajectory);
     const usage = await this.#contexts.extend(sequence, laidOut, check);
@@ -77,7 +82,9 @@ export class Runner {
       check();
       const previous = tokens.at(-1);
       if (previous !== undefined) this.#append(sequence, previous.id, laidOut.layout.nextPosition + tokens.length - 1);
-      tokens.push(this.#nextToken.draw(lastHiddenOf(sequence), sampling, random));
+      const token = this.#nextToken.draw(lastHiddenOf(sequence), sampling, random);
+      tokens.push(token);
+      onToken(token);
     }
     // The last token is drawn but not run: the next prefill computes it, once, together with what follows.
     const computedTokens = usage.computedTokens + Math.max(0, tokens.length - 1);

@@ -1,6 +1,7 @@
 // One worker thread seen from outside: calls become promises, and a thread that dies fails all calls it still owes.
 import { Worker } from 'node:worker_threads';
 import { EngineError } from '../../errors.js';
+import type { TokenLogprob } from '../../types.js';
 import { fromWireError, type Reply, type Request, type Work, type WorkerSettings } from './protocol.js';
 
 interface Pending {
@@ -8,6 +9,7 @@ interface Pending {
   readonly reject: (reason: unknown) => void;
   readonly signal: AbortSignal | undefined;
   readonly settle: () => void;
+  readonly onToken: ((token: TokenLogprob) => void) | undefined;
 }
 
 export class WorkerThread {
@@ -41,7 +43,7 @@ export class WorkerThread {
   }
 
   /** Queues work behind what the thread already has. Rejects with the signal's reason once the thread notices an abort. */
-  call<T>(work: Work, signal?: AbortSignal): Promise<T> {
+  call<T>(work: Work, signal?: AbortSignal, onToken?: (token: TokenLogprob) => void): Promise<T> {
     if (this.#death !== null) return Promise.reject(this.#death);
     if (signal?.aborted) return Promise.reject(signal.reason);
     const call = this.#calls++;
@@ -51,7 +53,8 @@ export class WorkerThread {
     };
     signal?.addEventListener('abort', cancel, { once: true });
     return new Promise<unknown>((resolve, reject) => {
-      this.#pending.set(call, { resolve, reject, signal, settle: () => signal?.removeEventListener('abort', cancel) });
+      const settle = (): void => signal?.removeEventListener('abort', cancel);
+      this.#pending.set(call, { resolve, reject, signal, settle, onToken });
       this.#worker.postMessage({ call, work, cancelled } satisfies Request);
     }) as Promise<T>;
   }
@@ -65,6 +68,10 @@ export class WorkerThread {
     if (reply.kind === 'ready' || reply.kind === 'failed') return;
     const pending = this.#pending.get(reply.call);
     if (pending === undefined) return;
+    if (reply.kind === 'token') {
+      pending.onToken?.(reply.token);
+      return;
+    }
     this.#pending.delete(reply.call);
     pending.settle();
     if (reply.kind === 'result') pending.resolve(reply.value);

@@ -45,13 +45,13 @@ async function serve(runner: Runner, { call, work, cancelled }: Request): Promis
     if (Atomics.load(flag, 0) !== 0) throw new CancelledError();
   };
   try {
-    send({ kind: 'result', call, value: await perform(runner, work, check) });
+    send({ kind: 'result', call, value: await perform(runner, work, check, call) });
   } catch (error) {
     send(error instanceof CancelledError ? { kind: 'cancelled', call } : { kind: 'error', call, error: toWireError(error) });
   }
 }
 
-async function perform(runner: Runner, work: Work, check: CheckAbort): Promise<unknown> {
+async function perform(runner: Runner, work: Work, check: CheckAbort, call: number): Promise<unknown> {
   switch (work.verb) {
     case 'prefill':
       return runner.prefill(receive(work.context), check);
@@ -60,7 +60,9 @@ async function perform(runner: Runner, work: Work, check: CheckAbort): Promise<u
     case 'score':
       return runner.score(receive(work.context), work.continuations, check);
     case 'generate':
-      return runner.generate(receive(work.context), work.sampling, check);
+      return runner.generate(receive(work.context), work.sampling, check, (token) => {
+        if (work.streamed) send({ kind: 'token', call, token });
+      });
     case 'release':
       pictures.delete(work.trajectory);
       return runner.release(work.trajectory);
