@@ -13,12 +13,13 @@ export interface WorkSummary {
   readonly generatedTokens: number;
 }
 
-/** The system turn counts on neither side: it is shared by all questions and computed before the first. */
+/** The system turn is shared by all questions and computed before the first: no part of the floor, so computing it again shows. */
 export function createWork() {
   const work = { computedTokens: 0, floorTokens: 0, cachedTokens: 0, imagesEncoded: 0, generatedTokens: 0 };
   return {
     add(episode: Episode): void {
       work.floorTokens += floorTokens(episode);
+      work.computedTokens += episode.system?.computedTokens ?? 0;
       for (const { prefill, reasoning, action } of episode.turns) {
         work.generatedTokens += action.length;
         for (const usage of [prefill, reasoning.usage, action.usage]) {
