@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-FIRST_NAMES = [start + end for start in ("Ka", "Mi", "To", "Re", "Lu", "Sa", "Vo", "Ne") for end in ("lo", "ra", "ni", "vu", "do", "ba", "se", "ky")]
-SECOND_NAMES = [start + end for start in ("Ve", "Da", "Ho", "Bri", "Fe", "Gu", "Pa", "Jo") for end in ("nn", "st", "rk", "lt", "sk", "nd", "mp", "rt")]
+FIRST_STARTS, FIRST_ENDS = ("Ka", "Mi", "To", "Re", "Lu", "Sa", "Vo", "Ne"), ("lo", "ra", "ni", "vu", "do", "ba", "se", "ky")
+SECOND_STARTS, SECOND_ENDS = ("Ve", "Da", "Ho", "Bri", "Fe", "Gu", "Pa", "Jo"), ("nn", "st", "rk", "lt", "sk", "nd", "mp", "rt")
+FIRST_NAMES = [start + end for start in FIRST_STARTS for end in FIRST_ENDS]
+SECOND_NAMES = [start + end for start in SECOND_STARTS for end in SECOND_ENDS]
 
 SHAPES = ["circle", "square", "triangle", "diamond", "cross", "ring", "star", "dome"]
 COLOURS: dict[str, tuple[int, int, int]] = {

@@ -8,7 +8,8 @@ import pytest
 import torch
 from ssr_trainer.images import ImageSpec, preprocess
 from ssr_trainer.micro import texts
-from ssr_trainer.micro.golden import OUTPUT, Reference
+from ssr_trainer.micro.golden import OUTPUT
+from ssr_trainer.micro.golden_reference import Reference
 from ssr_trainer.packing import PackedRow, collate, mrope_positions
 from ssr_trainer.loss import hidden_states
 

@@ -13,6 +13,7 @@ Differences from the paper:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -31,7 +32,8 @@ class LossSettings:
 
 @dataclass(frozen=True)
 class TurnResult:
-    """Scores [N] (None where the turn has no branches), log-probs of the gold candidate [K] and of the action [|a|]."""
+    """Scores [N] (None where the turn has no branches), log-probs of the gold candidate [K] and of the action [|a|], and
+    whether each action token is the most likely one."""
 
     scores: torch.Tensor | None
     chosen_log_probs: torch.Tensor
@@ -111,7 +113,7 @@ def sft_loss(results: list[list[TurnResult]], settings: LossSettings) -> LossPar
     return LossParts(total, float(selection.detach()), float(action.detach()), float(candidate.detach()))
 
 
-def _turn_result(turn: PackedTurn, pieces, alpha: float) -> TurnResult:
+def _turn_result(turn: PackedTurn, pieces: Iterator[tuple[torch.Tensor, torch.Tensor]], alpha: float) -> TurnResult:
     candidates = [next(pieces)[0] if span is not None else None for span in turn.candidates]
     action_log_probs, action_is_greedy = next(pieces)
     chosen = candidates[turn.chosen]

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -112,10 +112,6 @@ def load_state(run: Path, model: Qwen3VLForConditionalGeneration, optimiser: tor
     optimiser.load_state_dict(state["optimiser"])
     torch.set_rng_state(state["torch_rng"])
     return int(state["step"])
-
-
-def describe(settings: OptimiserSettings) -> dict[str, object]:
-    return asdict(settings)
 
 
 def _append_curve(run: Path, row: dict[str, float]) -> None:

@@ -52,7 +52,8 @@ class SftTask:
             results = forward_turns(model, batch, self._loss.alpha)
             parts = sft_loss(results, self._loss)
             (parts.total / len(rows)).backward()
-            for name, value in zip(sums, (float(parts.total.detach()), parts.selection, parts.action, parts.candidate), strict=True):
+            values = (float(parts.total.detach()), parts.selection, parts.action, parts.candidate)
+            for name, value in zip(sums, values, strict=True):
                 sums[name] += value / len(rows)
             scored = [turn for row in results for turn in row if turn.scores is not None]
             right += sum(int(turn.scores.argmax()) == turn.packed.chosen for turn in scored)

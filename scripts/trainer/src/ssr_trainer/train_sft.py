@@ -21,7 +21,13 @@ from .optimisation import train
 from .sft import SftTask
 from .trajectories import Encoder, read_trajectories
 
-COPIED_FILES = ("tokenizer.json", "tokenizer_config.json", "preprocessor_config.json", "chat_template.jinja", "chat_template.json")
+COPIED_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "preprocessor_config.json",
+    "chat_template.jinja",
+    "chat_template.json",
+)
 
 
 def main() -> None:
