@@ -12,11 +12,7 @@ export async function main(argv: readonly string[]): Promise<number> {
       exitCode = code;
     },
   });
-  // `ssr show RUN | head` closes the pipe early; that is no failure.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    process.exit(EXIT.ok);
-  });
+  process.stdout.on('error', endQuietly);
   try {
     await program.parseAsync([...argv]);
     return exitCode;
@@ -25,7 +21,15 @@ export async function main(argv: readonly string[]): Promise<number> {
     if (!(error instanceof SsrError)) throw error;
     process.stderr.write(`ssr: ${error.message}\n`);
     return exitCodeOf(error);
+  } finally {
+    process.stdout.off('error', endQuietly);
   }
+}
+
+/** `ssr show RUN | head` closes the pipe early; that is no failure. */
+function endQuietly(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(EXIT.ok);
 }
 
 function exitCodeOf(error: SsrError): number {

@@ -1,6 +1,6 @@
 // results/<run>/: manifest.json, episodes.jsonl, images/<sha256>.<ext>, summary.json and tables; every question is on disk as it ends.
-import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { DataError } from '../errors.js';
 import type { Image } from '../types.js';
 import { readEpisodeLines } from './episodes-file.js';
@@ -51,7 +51,7 @@ export class RunFolder {
   static async open(path: string, manifest: { readonly identity: Identity }, options: OpenOptions): Promise<RunFolder> {
     let unlock = async (): Promise<void> => undefined;
     try {
-      await mkdir(path, { recursive: true });
+      await makeFolder(path);
       unlock = await lockFolder(path);
       await prepareFolder(path, manifest, options.fresh);
       const episodes = join(path, 'episodes.jsonl');
@@ -124,7 +124,7 @@ async function prepareFolder(path: string, manifest: { readonly identity: Identi
   const found = fresh ? null : await readManifest(path);
   if (found !== null) return requireSameRun(found.identity, manifest.identity, path);
   await Promise.all(OWN_FILES.map((name) => rm(join(path, name), { recursive: true, force: true })));
-  await mkdir(join(path, 'images'), { recursive: true });
+  await makeFolder(join(path, 'images'));
   await writeFile(join(path, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
@@ -162,6 +162,27 @@ async function keepSettled(path: string, { retryErrors, onKept }: OpenOptions): 
   await rewritten.close();
   await rename(`${path}.part`, path);
   return kept;
+}
+
+/** mkdir -p, without Node's own, which never returns below a folder such as /proc that refuses new ones with ENOENT. */
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return;
+    const parent = dirname(path);
+    if (
+      code !== 'ENOENT' ||
+      (await access(parent).then(
+        () => true,
+        () => false,
+      ))
+    )
+      throw error;
+    await makeFolder(parent);
+    await mkdir(path);
+  }
 }
 
 function unwritable(path: string, cause: Error): DataError {
