@@ -23,23 +23,24 @@ export class WorkerThread {
     worker.on('message', (reply: Reply) => this.#receive(reply));
     worker.on('error', (cause) => this.#die(new EngineError('a worker thread failed', { found: cause.message, cause })));
     worker.on('exit', (code) => this.#die(new EngineError('a worker thread ended', { found: `exit code ${code}` })));
+    // An idle thread must not keep the process alive; one that owes a reply must.
+    worker.unref();
   }
 
   /** Resolves once the checkpoint is loaded; rejects with what the loading threw. */
   static async start(settings: WorkerSettings): Promise<WorkerThread> {
     const worker = createWorker(settings);
-    await new Promise<void>((resolve, reject) => {
+    const reply = await new Promise<Reply>((resolve, reject) => {
+      worker.once('message', resolve);
       worker.once('error', reject);
-      worker.once('message', (reply: Reply) => {
-        worker.off('error', reject);
-        if (reply.kind === 'failed') reject(fromWireError(reply.error));
-        else resolve();
-      });
-    }).catch(async (error: unknown) => {
-      await worker.terminate();
-      throw error;
+      worker.once('exit', (code) =>
+        reject(new EngineError('a worker thread ended while starting', { found: `exit code ${code}` })),
+      );
     });
-    return new WorkerThread(worker);
+    worker.removeAllListeners();
+    if (reply.kind === 'ready') return new WorkerThread(worker);
+    await worker.terminate();
+    throw reply.kind === 'failed' ? fromWireError(reply.error) : new EngineError('a worker thread spoke out of turn');
   }
 
   /** Queues work behind what the thread already has. Rejects with the signal's reason once the thread notices an abort. */
@@ -55,6 +56,7 @@ export class WorkerThread {
     return new Promise<unknown>((resolve, reject) => {
       const settle = (): void => signal?.removeEventListener('abort', cancel);
       this.#pending.set(call, { resolve, reject, signal, settle, onToken });
+      this.#worker.ref();
       this.#worker.postMessage({ call, work, cancelled } satisfies Request);
     }) as Promise<T>;
   }
@@ -73,6 +75,7 @@ export class WorkerThread {
       return;
     }
     this.#pending.delete(reply.call);
+    if (this.#pending.size === 0) this.#worker.unref();
     pending.settle();
     if (reply.kind === 'result') pending.resolve(reply.value);
     else if (reply.kind === 'error') pending.reject(fromWireError(reply.error));

@@ -56,7 +56,7 @@ async function perform(runner: Runner, work: Work, check: CheckAbort, call: numb
     case 'prefill':
       return runner.prefill(receive(work.context), check);
     case 'pin':
-      return runner.pin(receive(work.context), check);
+      return runner.pin(receive(work.context, new Map()), check);
     case 'score':
       return runner.score(receive(work.context), work.continuations, check);
     case 'generate':
@@ -69,9 +69,7 @@ async function perform(runner: Runner, work: Work, check: CheckAbort, call: numb
   }
 }
 
-function receive(context: WireContext): TokenContext {
-  const known = pictures.get(context.trajectory) ?? new Map<string, Image>();
-  pictures.set(context.trajectory, known);
+function receive(context: WireContext, known = picturesOf(context.trajectory)): TokenContext {
   const images = context.images.map(({ bytes, ...image }) => {
     if (bytes !== null) known.set(image.sha256, { ...image, bytes });
     const picture = known.get(image.sha256);
@@ -79,6 +77,12 @@ function receive(context: WireContext): TokenContext {
     return picture;
   });
   return { ...context, images };
+}
+
+function picturesOf(trajectory: string): Map<string, Image> {
+  const known = pictures.get(trajectory) ?? new Map<string, Image>();
+  pictures.set(trajectory, known);
+  return known;
 }
 
 function send(reply: Reply): void {
