@@ -7,6 +7,9 @@ const python = 'scripts/trainer/.venv/bin/python';
 if (!existsSync(python)) {
   console.log('Python tests skipped: npm run setup:trainer makes their environment.');
 } else {
-  const { exitCode } = await execa({ stdio: 'inherit', reject: false })`${python} -m pytest -q scripts/trainer/tests benchmarks/micro/tests`;
+  const { exitCode } = await execa({
+    stdio: 'inherit',
+    reject: false,
+  })`${python} -m pytest -q scripts/trainer/tests benchmarks/micro/tests`;
   process.exitCode = exitCode ?? 1;
 }
