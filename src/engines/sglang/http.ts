@@ -1,0 +1,267 @@
+// HTTP to one SGLang server: a keep-alive pool, a time limit per request, and the client's only retry layer.
+import { Pool } from 'undici';
+import { EngineError, EngineUnavailableError } from '../../errors.js';
+import type { Body } from './body.js';
+import type { Breaker } from './breaker.js';
+import { errorMessage } from './protocol.js';
+import { DEFAULT_RETRY, type Outcome, parseRetryAfter, type RetryPolicy, retryDelayMs } from './retry.js';
+
+/** Time and chance, injected so that tests own them. */
+export interface Surroundings {
+  /** Milliseconds that never go back. */
+  readonly clock: () => number;
+  /** Unix time in milliseconds. */
+  readonly now: () => number;
+  /** Resolves after `ms`, rejects when the signal aborts. */
+  readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
+  readonly random: () => number;
+}
+
+export interface HttpOptions {
+  readonly url: string;
+  readonly apiKey?: string;
+  /** Taken by the management endpoints of a server started with --admin-api-key. */
+  readonly adminKey?: string;
+  readonly connections?: number;
+  readonly connectTimeoutMs?: number;
+  readonly retry?: RetryPolicy;
+  /** Told how requests end, unless they say otherwise. */
+  readonly breaker?: Breaker;
+  readonly surroundings: Surroundings;
+}
+
+export interface HttpRequest {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  /** Made anew for each send (1, 2, …), so that a request sent again can carry another name. */
+  readonly body?: (attempt: number) => Body;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly admin?: boolean;
+  readonly timeoutMs: number;
+  /** Sending it twice has the effect of sending it once. */
+  readonly idempotent: boolean;
+  /** False where a 500 has its own remedy (a batch that is sent as rows instead). */
+  readonly retryServerErrors?: boolean;
+  /** False for requests whose end says nothing about the server's health. */
+  readonly watched?: boolean;
+  readonly signal?: AbortSignal;
+  /**
+   * Called on timeout and on cancel while the connection is still open: a server forgets the request's name when the
+   * connection goes, and then cannot abort it. Resolves to whether the server answered.
+   */
+  readonly abort?: (attempt: number) => Promise<boolean>;
+}
+
+export interface HttpReply<T> {
+  readonly status: number;
+  /** What `read` made of a reply with status 2xx. */
+  readonly value: T | null;
+  /** The body of any other reply. */
+  readonly text: string;
+  readonly attempts: number;
+  /** Time of the send that counted. */
+  readonly wallMs: number;
+  /** Time in earlier sends and in waiting between them; no part of a model's latency. */
+  readonly retryMs: number;
+  readonly bytesSent: number;
+}
+
+export type ReadBody<T> = (body: AsyncIterable<Uint8Array>) => Promise<T>;
+
+const UNREACHED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
+const START = 'Is the server running? `ssr serve` starts one; --engine-url names it.';
+
+export class HttpClient {
+  readonly url: string;
+  readonly #options: HttpOptions;
+  readonly #basePath: string;
+  #pool: Pool;
+
+  constructor(options: HttpOptions) {
+    const { origin, pathname } = new URL(options.url);
+    this.url = options.url;
+    this.#options = options;
+    this.#basePath = pathname.replace(/\/+$/, '');
+    this.#pool = this.#createPool(origin);
+  }
+
+  /**
+   * Sends until a reply stands, and returns it whatever its status. Throws EngineUnavailableError when no reply can be
+   * had, EngineError when the server lives but this request did not end in time, and the signal's reason on cancel.
+   */
+  async exchange<T>(request: HttpRequest, read: ReadBody<T>): Promise<HttpReply<T>> {
+    const { clock, sleep, random } = this.#options.surroundings;
+    const { retryServerErrors = true, idempotent, signal } = request;
+    const policy = this.#options.retry ?? DEFAULT_RETRY;
+    const first = clock();
+    for (let attempts = 1; ; attempts++) {
+      signal?.throwIfAborted();
+      const started = clock();
+      const body = request.body?.(attempts);
+      const outcome = await this.#attempt(request, body, attempts, read);
+      const delayMs = retryDelayMs(outcome, attempts, { idempotent, retryServerErrors }, policy, random);
+      if (delayMs !== null) {
+        if (outcome.kind === 'dropped') await request.abort?.(attempts).catch(() => false); // what may still run there
+        await sleep(delayMs, signal);
+        continue;
+      }
+      if (request.watched !== false) this.#watch(outcome);
+      if (outcome.kind !== 'reply') throw this.#failure(request, outcome, attempts);
+      const { status, value, text } = outcome;
+      const times = { wallMs: clock() - started, retryMs: started - first };
+      return { status, value, text, attempts, ...times, bytesSent: body?.byteLength ?? 0 };
+    }
+  }
+
+  /** As `exchange`, for requests where only 2xx is a reply. */
+  async fetch<T>(request: HttpRequest, read: ReadBody<T>): Promise<T> {
+    const reply = await this.exchange(request, read);
+    if (reply.value === null) throw this.refusal(request.path, reply);
+    return reply.value;
+  }
+
+  /** The error for a reply that is none: 429 and 503 mean a server that cannot serve, everything else a request it refused. */
+  refusal(path: string, { status, text, attempts }: Pick<HttpReply<unknown>, 'status' | 'text' | 'attempts'>): EngineError {
+    const where = `${this.url}${path}`;
+    const tries = attempts > 1 ? ` (sent ${attempts} times)` : '';
+    const found = `${status} ${errorMessage(text) || '(empty body)'}${tries}`;
+    if (status === 429 || status === 503) return new EngineUnavailableError('the server refused the request', { where, found });
+    if (status === 401 || status === 403) {
+      return new EngineError('the server wants a key', {
+        where,
+        found,
+        remedy: 'Set the API key (and the admin key, if it has one).',
+      });
+    }
+    return new EngineError('the server rejected the request', { where, found });
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.destroy();
+  }
+
+  async #attempt<T>(request: HttpRequest, body: Body | undefined, attempt: number, read: ReadBody<T>): Promise<Outcome<T>> {
+    const { sleep } = this.#options.surroundings;
+    const connection = new AbortController();
+    const timer = new AbortController();
+    const { signal } = request;
+    let cancel = (): void => undefined;
+    const stopped = new Promise<'timeout' | 'cancelled'>((resolve) => {
+      cancel = () => resolve('cancelled');
+      signal?.addEventListener('abort', cancel, { once: true });
+      sleep(request.timeoutMs, timer.signal).then(() => resolve('timeout'), cancel);
+    });
+    try {
+      const exchange = this.#send(request, body, read, connection.signal).catch((error: unknown) => networkOutcome(error));
+      const winner = await Promise.race([exchange, stopped]);
+      if (typeof winner !== 'string') return winner;
+      const alive = (await request.abort?.(attempt).catch(() => false)) ?? true;
+      connection.abort();
+      await exchange;
+      if (winner === 'cancelled') signal?.throwIfAborted();
+      return { kind: 'timeout', alive };
+    } finally {
+      signal?.removeEventListener('abort', cancel);
+      timer.abort();
+    }
+  }
+
+  async #send<T>(request: HttpRequest, sent: Body | undefined, read: ReadBody<T>, signal: AbortSignal): Promise<Outcome<T>> {
+    const { apiKey, adminKey, surroundings } = this.#options;
+    const key = request.admin ? (adminKey ?? apiKey) : apiKey;
+    const { statusCode, headers, body } = await this.#pool.request({
+      method: request.method,
+      path: this.#basePath + request.path,
+      signal,
+      headers: {
+        ...(sent && { 'content-type': 'application/json', 'content-length': String(sent.byteLength) }),
+        ...(key !== undefined && { authorization: `Bearer ${key}` }),
+        ...request.headers,
+      },
+      // Any iterable of bytes is a body to undici, though its types name only the common kinds.
+      ...(sent && { body: sent.pieces as unknown as Uint8Array }),
+    });
+    if (statusCode >= 200 && statusCode < 300) {
+      return { kind: 'reply', status: statusCode, retryAfterMs: null, value: await read(body), text: '' };
+    }
+    const text = await body.text().catch(() => '');
+    if (statusCode === 500) this.#renew(); // the server closes the connection after a 500 without saying so
+    const retryAfter = headers['retry-after'];
+    const retryAfterMs = parseRetryAfter(Array.isArray(retryAfter) ? retryAfter[0] : retryAfter, surroundings.now());
+    return { kind: 'reply', status: statusCode, retryAfterMs, value: null, text };
+  }
+
+  #failure(request: HttpRequest, outcome: Exclude<Outcome<unknown>, { kind: 'reply' }>, attempts: number): EngineError {
+    const where = `${this.url}${request.path}`;
+    const tries = attempts > 1 ? ` (sent ${attempts} times)` : '';
+    if (outcome.kind === 'timeout') {
+      const facts = { where, expected: `an answer within ${request.timeoutMs} ms`, found: 'none; the request was aborted' };
+      return outcome.alive
+        ? new EngineError('the server lives but did not answer', { ...facts, remedy: 'Raise the time limit, or see its log.' })
+        : new EngineUnavailableError('the server does not answer', { ...facts, remedy: START });
+    }
+    const { error } = outcome;
+    const summary = outcome.kind === 'unreached' ? 'cannot reach the server' : 'the connection broke before an answer';
+    return new EngineUnavailableError(summary, { where, found: `${describe(error)}${tries}`, remedy: START, cause: error });
+  }
+
+  /** A refused or unanswered request counts against the server, a 4xx or 500 against the request. */
+  #watch(outcome: Outcome<unknown>): void {
+    const { breaker } = this.#options;
+    if (outcome.kind === 'unreached') breaker?.failed(describe(outcome.error), true);
+    else if (outcome.kind === 'dropped') breaker?.failed(describe(outcome.error), false);
+    else if (outcome.kind === 'timeout') breaker?.failed('no answer in time', false);
+    else if (outcome.status === 429 || outcome.status === 503) breaker?.failed(`answered ${outcome.status}`, false);
+    else if (outcome.status < 500) breaker?.succeeded();
+  }
+
+  /** Later requests open fresh connections; those in flight finish on the old ones. */
+  #renew(): void {
+    const old = this.#pool;
+    this.#pool = this.#createPool(new URL(this.url).origin);
+    old.close().catch(() => undefined);
+  }
+
+  #createPool(origin: string): Pool {
+    return new Pool(origin, {
+      connections: this.#options.connections ?? 128,
+      pipelining: 1,
+      allowH2: false,
+      // Below uvicorn's five seconds, so that no request is written to a connection the server is closing.
+      keepAliveTimeout: 2_000,
+      keepAliveMaxTimeout: 2_000,
+      headersTimeout: 0, // the limit per request above is the only one
+      bodyTimeout: 0,
+      connect: { timeout: this.#options.connectTimeoutMs ?? 5_000 },
+    });
+  }
+}
+
+/** Reads a JSON reply; a body that is no JSON counts as a broken connection, since a cut body is one. */
+export async function readJson(body: AsyncIterable<Uint8Array>): Promise<unknown> {
+  return JSON.parse(await readText(body));
+}
+
+export async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of body) pieces.push(piece);
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+function networkOutcome(error: unknown): Outcome<never> {
+  if (error instanceof EngineError) throw error;
+  const failure = error instanceof Error ? error : new Error(String(error));
+  return { kind: UNREACHED.has(codeOf(failure)) ? 'unreached' : 'dropped', error: failure };
+}
+
+function describe(error: Error): string {
+  const code = codeOf(error);
+  const message = error.message || error.constructor.name;
+  return code === '' || message.includes(code) ? message : `${code} ${message}`;
+}
+
+/** Node reports a refused connection to several addresses as one AggregateError. */
+function codeOf(error: Error): string {
+  const inner = error instanceof AggregateError ? (error.errors[0] as NodeJS.ErrnoException) : (error as NodeJS.ErrnoException);
+  return inner?.code ?? '';
+}
