@@ -40,7 +40,11 @@ export async function indexLines(path: string, onLine: (text: string, lineNumber
     }
   } catch (error) {
     if (error instanceof DataError) throw error;
-    throw new DataError('cannot be read', { where: path, found: (error as NodeJS.ErrnoException).code ?? String(error), cause: error });
+    throw new DataError('cannot be read', {
+      where: path,
+      found: (error as NodeJS.ErrnoException).code ?? String(error),
+      cause: error,
+    });
   }
   if (rest.length > 0) take(rest);
   return { sha256: hash.digest('hex'), count: spans.length, read: (position) => readSpan(path, spans[position]) };

@@ -38,7 +38,8 @@ export async function openLinesBenchmark({ name, split, file, parse }: LinesBenc
   const lines = await indexLines(file, (line, lineNumber) => {
     const where = `${file}:${lineNumber}`;
     const { id, type } = parse(line, where, entries.length);
-    if (positions.has(id)) throw new DataError('an id is used twice', { where, found: id, remedy: 'Give every question an id of its own.' });
+    if (positions.has(id))
+      throw new DataError('an id is used twice', { where, found: id, remedy: 'Give every question an id of its own.' });
     positions.set(id, entries.length);
     entries.push({ id, type });
   });
@@ -57,7 +58,8 @@ export async function openLinesBenchmark({ name, split, file, parse }: LinesBenc
 }
 
 async function toQuestion({ images, damage, ...question }: StoredQuestion, file: string): Promise<Question> {
-  if (damage !== undefined) throw new DataError('the question cannot be asked', { where: `${file}, question ${question.id}`, found: damage });
+  if (damage !== undefined)
+    throw new DataError('the question cannot be asked', { where: `${file}, question ${question.id}`, found: damage });
   return { ...question, images: await Promise.all(images.map(readPicture)) };
 }
 

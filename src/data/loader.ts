@@ -5,7 +5,7 @@ import { DataError } from '../errors.js';
 import type { Benchmark } from '../types.js';
 import { parseJson } from './json.js';
 import { openLinesBenchmark, type StoredQuestion } from './lines-benchmark.js';
-import { manifestSchema, pictureFlags, type PreparedManifest, preparedQuestionSchema } from './prepared.js';
+import { manifestSchema, type PreparedManifest, pictureFlags, preparedQuestionSchema } from './prepared.js';
 
 /** Throws DataError when the folder is not prepared, or its index is not the one that was written. */
 export async function openPrepared(folder: string): Promise<Benchmark> {

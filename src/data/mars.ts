@@ -71,7 +71,11 @@ export async function findMarsSet(manifestFile: string, name: string): Promise<M
   const manifest = parseJson(text, marsManifestSchema, manifestFile);
   const set = manifest[name];
   if (set === undefined) {
-    throw new UsageError('the manifest has no such set', { where: manifestFile, found: name, expected: `one of: ${Object.keys(manifest).join(', ')}` });
+    throw new UsageError('the manifest has no such set', {
+      where: manifestFile,
+      found: name,
+      expected: `one of: ${Object.keys(manifest).join(', ')}`,
+    });
   }
   const [root, annotation] = await Promise.all([locate(set.root, manifestFile), locate(set.annotation, manifestFile)]);
   return { name, root, annotation, length: set.length ?? null };
@@ -81,8 +85,18 @@ export async function findMarsSet(manifestFile: string, name: string): Promise<M
 async function locate(path: string, manifestFile: string): Promise<string> {
   for (let folder = dirname(resolve(manifestFile)); ; folder = dirname(folder)) {
     const candidate = resolve(folder, path);
-    if (await access(candidate).then(() => true, () => false)) return candidate;
+    if (
+      await access(candidate).then(
+        () => true,
+        () => false,
+      )
+    )
+      return candidate;
     if (folder === dirname(folder)) break;
   }
-  throw new DataError('a path of the manifest leads nowhere', { where: manifestFile, found: path, expected: `a path from ${join(dirname(manifestFile))} or a folder above` });
+  throw new DataError('a path of the manifest leads nowhere', {
+    where: manifestFile,
+    found: path,
+    expected: `a path from ${join(dirname(manifestFile))} or a folder above`,
+  });
 }

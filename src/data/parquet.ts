@@ -36,7 +36,11 @@ export async function openTable(path: string): Promise<TableFile> {
     metadata = await parquetMetadataAsync(file);
   } catch (cause) {
     await handle.close();
-    throw new DataError('not a readable parquet file', { where: path, found: cause instanceof Error ? cause.message : String(cause), cause });
+    throw new DataError('not a readable parquet file', {
+      where: path,
+      found: cause instanceof Error ? cause.message : String(cause),
+      cause,
+    });
   }
   const groups = metadata.row_groups;
   const starts = groups.map((_, i) => groups.slice(0, i).reduce((rows, group) => rows + Number(group.num_rows), 0));
@@ -58,7 +62,8 @@ export async function openTable(path: string): Promise<TableFile> {
 function columnsOf(metadata: FileMetaData): TableColumn[] {
   return parquetSchema(metadata).children.map(({ element, children }) => {
     const text = element.converted_type === 'UTF8' || element.logical_type?.type === 'STRING';
-    const kind = children.length > 0 ? (element.converted_type === 'LIST' ? 'list' : 'struct') : text ? 'string' : (element.type ?? 'null');
+    const kind =
+      children.length > 0 ? (element.converted_type === 'LIST' ? 'list' : 'struct') : text ? 'string' : (element.type ?? 'null');
     const plain = children.length === 0 && element.repetition_type !== 'REPEATED' && (text || !/BYTE_ARRAY|INT96/.test(kind));
     return { name: element.name, plain, description: `${element.name}: ${kind}` };
   });

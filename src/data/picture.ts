@@ -23,8 +23,8 @@ export async function preparePicture(bytes: Uint8Array): Promise<Picture> {
     const known = mediaTypeOf(bytes) !== null;
     const kept = known ? bytes : await sharp(bytes).autoOrient().png().toBuffer();
     await loadImage(kept);
-    // Every pixel is read, at the smallest size the format allows.
-    await sharp(kept, { failOn: 'truncated' }).resize(8, 8, { fit: 'fill' }).raw().toBuffer();
+    // Every pixel is read, at the smallest size the format allows; warnings are about metadata.
+    await sharp(kept, { failOn: 'error' }).resize(8, 8, { fit: 'fill' }).raw().toBuffer();
     const extension = extensions[mediaTypeOf(kept) ?? ''] ?? 'bin';
     return { kind: 'picture', name: `images/${sha256Of(kept)}.${extension}`, bytes: kept, converted: !known };
   } catch (error) {

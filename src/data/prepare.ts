@@ -7,7 +7,7 @@ import { safeParts } from './hub/cache.js';
 import { withLock } from './hub/lock.js';
 import { describeRepository } from './hub/repository.js';
 import { preparePicture } from './picture.js';
-import { pictureFlags, type PreparedManifest, type PreparedQuestion } from './prepared.js';
+import { type PreparedManifest, type PreparedQuestion, pictureFlags } from './prepared.js';
 import { type Counted, createPreparedWriter, type PreparedWriter } from './prepared-writer.js';
 import type { DataSource } from './source.js';
 import type { SourceFiles } from './source-files.js';
@@ -51,7 +51,12 @@ export async function prepare(source: DataSource, files: SourceFiles, options: P
   });
 }
 
-async function write(source: DataSource, files: SourceFiles, opened: OpenSource, options: PrepareOptions): Promise<PreparedManifest> {
+async function write(
+  source: DataSource,
+  files: SourceFiles,
+  opened: OpenSource,
+  options: PrepareOptions,
+): Promise<PreparedManifest> {
   const writer = await createPreparedWriter(options.folder);
   try {
     await writeQuestions(files, opened, writer, options);
@@ -65,7 +70,12 @@ async function write(source: DataSource, files: SourceFiles, opened: OpenSource,
   }
 }
 
-async function writeQuestions(files: SourceFiles, opened: OpenSource, writer: PreparedWriter, options: PrepareOptions): Promise<void> {
+async function writeQuestions(
+  files: SourceFiles,
+  opened: OpenSource,
+  writer: PreparedWriter,
+  options: PrepareOptions,
+): Promise<void> {
   const uses = new Map<string, number>();
   const limit = pLimit(picturesAtOnce);
   let done = 0;
@@ -73,7 +83,9 @@ async function writeQuestions(files: SourceFiles, opened: OpenSource, writer: Pr
   for await (const batch of batches(opened.read(), rowsPerBatch)) {
     options.signal?.throwIfAborted();
     const kept = batch.filter((row): row is SourceRow & { question: SourceQuestion } => row.question !== null);
-    const prepared = await limit.map(kept, async (row) => ({ row, pictures: await readPictures(row.question, files, writer) }));
+    const prepared = await allOrFirstError(
+      kept.map((row) => limit(async () => ({ row, pictures: await readPictures(row.question, files, writer) }))),
+    );
     for (const { row, pictures } of prepared) {
       await writer.addQuestion(toPrepared(row.question, row.place, pictures, uses));
       questions += 1;
@@ -115,13 +127,21 @@ async function pictureBytes(source: PictureSource, files: SourceFiles): Promise<
   return (await files.read(safeParts(source.path).join('/'))) ?? `no such file: ${source.path}`;
 }
 
-function toPrepared(question: SourceQuestion, place: PreparedQuestion['source'] & {}, pictures: Pictures, uses: Map<string, number>): PreparedQuestion {
+function toPrepared(
+  question: SourceQuestion,
+  place: PreparedQuestion['source'] & {},
+  pictures: Pictures,
+  uses: Map<string, number>,
+): PreparedQuestion {
   const times = (uses.get(question.id) ?? 0) + 1;
   uses.set(question.id, times);
   const flags = new Set([...(question.flags ?? []), ...pictures.flags]);
   if (times > 1) flags.add('duplicate-id');
   if (question.answers.length === 0) flags.add('no-gold');
-  const meta: Meta = { ...withoutEmpty(question.meta ?? {}), ...(pictures.problems.length > 0 && { image_problems: pictures.problems }) };
+  const meta: Meta = {
+    ...withoutEmpty(question.meta ?? {}),
+    ...(pictures.problems.length > 0 && { image_problems: pictures.problems }),
+  };
   return {
     // Ids are the source's own; one that is used again is told apart by its turn.
     id: times === 1 ? question.id : `${question.id}~${times}`,
@@ -170,6 +190,12 @@ function checkCount(what: string, source: DataSource, expected: number | null, f
     found: String(found),
     remedy: 'The source may have changed; --allow-count-mismatch prepares it all the same, but its rates cannot be compared.',
   });
+}
+
+/** Fails only when all are done, so that nothing is still being written when the folder is thrown away. */
+async function allOrFirstError<T>(promises: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(promises);
+  return Promise.all(promises);
 }
 
 async function* batches<T>(items: AsyncIterable<T>, size: number): AsyncGenerator<T[]> {

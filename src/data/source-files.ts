@@ -59,7 +59,8 @@ export async function repositoryFiles(
  */
 export async function folderFiles(folder: string): Promise<SourceFiles> {
   const info = await stat(folder).catch(() => null);
-  if (!info?.isDirectory()) throw new DataError('no such folder', { where: folder, expected: 'a folder with the files of the source' });
+  if (!info?.isDirectory())
+    throw new DataError('no such folder', { where: folder, expected: 'a folder with the files of the source' });
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const paths = entries
     .filter((entry) => !entry.isDirectory())

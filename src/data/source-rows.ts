@@ -36,13 +36,22 @@ export function openSource(source: DataSource, files: SourceFiles): Promise<Open
 }
 
 async function openTables(contents: TableContents, files: SourceFiles): Promise<OpenSource> {
-  const tables: { path: string; table: TableFile; columns: readonly string[] }[] = [];
+  const tables: OpenTable[] = [];
   const dataFiles: DataFile[] = [];
-  for (const path of await chooseFiles(contents.files, files)) {
-    const local = await locateRequired(path, files);
-    const table = await openTable(local);
-    tables.push({ path, table, columns: columnsToRead(contents, table, local) });
-    dataFiles.push(await describe(path, local));
+  const close = async (): Promise<void> => {
+    await Promise.all(tables.map(({ table }) => table.close()));
+  };
+  try {
+    for (const path of await chooseFiles(contents.files, files)) {
+      const local = await locateRequired(path, files);
+      const table = await openTable(local);
+      tables.push({ path, table });
+      checkColumns(contents, table, local);
+      dataFiles.push(await describe(path, local));
+    }
+  } catch (error) {
+    await close();
+    throw error;
   }
   return {
     rows: tables.reduce((rows, { table }) => rows + table.rows, 0),
@@ -50,7 +59,8 @@ async function openTables(contents: TableContents, files: SourceFiles): Promise<
     memoryBytes: Math.max(...tables.map(({ table }) => table.largestGroupBytes)) * memoryPerGroupByte,
     async *read() {
       let row = 0;
-      for (const { path, table, columns } of tables) {
+      for (const { path, table } of tables) {
+        const columns = columnsToRead(contents, table);
         for (let group = 0; group < table.groupCount; group++) {
           for (const values of await readGroup(table, group, columns, contents.columns.pictures)) {
             const place = { file: path, row: row++ };
@@ -59,10 +69,13 @@ async function openTables(contents: TableContents, files: SourceFiles): Promise<
         }
       }
     },
-    close: async () => {
-      await Promise.all(tables.map(({ table }) => table.close()));
-    },
+    close,
   };
+}
+
+interface OpenTable {
+  readonly path: string;
+  readonly table: TableFile;
 }
 
 /** The pictures by themselves: read together with their neighbours, they would be copied once more. */
@@ -75,19 +88,21 @@ async function readGroup(table: TableFile, group: number, columns: readonly stri
   return texts.map((row, i) => ({ ...row, ...images[i] }));
 }
 
-function columnsToRead({ columns }: TableContents, table: TableFile, where: string): string[] {
+function checkColumns({ columns }: TableContents, table: TableFile, where: string): void {
   const present = new Set(table.columns.map(({ name }) => name));
   const missing = columns.required.filter((name) => !present.has(name));
-  if (missing.length > 0) {
-    throw new DataError(`columns are missing: ${missing.join(', ')}`, {
-      where,
-      found: table.columns.map(({ description }) => description).join(', '),
-      remedy: 'This is another file than expected, or the source has changed.',
-    });
-  }
+  if (missing.length === 0) return;
+  throw new DataError(`columns are missing: ${missing.join(', ')}`, {
+    where,
+    found: table.columns.map(({ description }) => description).join(', '),
+    remedy: 'This is another file than expected, or the source has changed.',
+  });
+}
+
+/** The declared columns that are there, and others that are cheap to keep. */
+function columnsToRead({ columns }: TableContents, table: TableFile): string[] {
   const declared = [...columns.required, ...columns.optional];
-  const extras = table.columns.filter(({ name, plain }) => plain && !declared.includes(name)).map(({ name }) => name);
-  return [...declared.filter((name) => present.has(name)), ...extras];
+  return table.columns.filter(({ name, plain }) => plain || declared.includes(name)).map(({ name }) => name);
 }
 
 async function openRecords(contents: RecordContents, files: SourceFiles): Promise<OpenSource> {
@@ -108,7 +123,10 @@ async function openRecords(contents: RecordContents, files: SourceFiles): Promis
     async *read() {
       for (const [row, values] of rows.entries()) {
         const place = { file: contents.file, row };
-        yield { place, question: contents.convert(values, place, companion ? (details.get(values[companion.key]) ?? null) : null) };
+        yield {
+          place,
+          question: contents.convert(values, place, companion ? (details.get(values[companion.key]) ?? null) : null),
+        };
       }
     },
     close: async () => {},

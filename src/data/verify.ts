@@ -71,13 +71,19 @@ export async function verifyPrepared(folder: string): Promise<Verification> {
     for (const image of question.images) named.add(image);
   });
   if (index.sha256 !== manifest.sha256['index.jsonl']) faults.push('index.jsonl: not the file that was written');
-  if (index.count !== manifest.questions) faults.push(`index.jsonl: ${index.count} questions, the manifest says ${manifest.questions}`);
+  if (index.count !== manifest.questions)
+    faults.push(`index.jsonl: ${index.count} questions, the manifest says ${manifest.questions}`);
   await verifyImageSearch(folder, manifest, named, faults);
   const images = await verifyImages(folder, named, faults);
   return { questions: index.count, images, faults };
 }
 
-async function verifyImageSearch(folder: string, manifest: PreparedManifest, named: Set<string>, faults: string[]): Promise<void> {
+async function verifyImageSearch(
+  folder: string,
+  manifest: PreparedManifest,
+  named: Set<string>,
+  faults: string[],
+): Promise<void> {
   const expected = manifest.sha256['image-search.jsonl'];
   if (expected === undefined) return;
   const lines = await indexLines(join(folder, 'image-search.jsonl'), (line, lineNumber) => {
@@ -89,9 +95,11 @@ async function verifyImageSearch(folder: string, manifest: PreparedManifest, nam
 
 async function verifyImages(folder: string, named: ReadonlySet<string>, faults: string[]): Promise<number> {
   const present = new Set(
-    (await readdir(join(folder, 'images')).catch((cause: unknown) => {
-      throw new DataError('the pictures are missing', { where: join(folder, 'images'), cause });
-    })).map((name) => `images/${name}`),
+    (
+      await readdir(join(folder, 'images')).catch((cause: unknown) => {
+        throw new DataError('the pictures are missing', { where: join(folder, 'images'), cause });
+      })
+    ).map((name) => `images/${name}`),
   );
   for (const name of named) if (!present.has(name)) faults.push(`${name}: missing`);
   for (const name of present) {

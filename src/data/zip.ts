@@ -57,7 +57,11 @@ async function readDirectory(file: FileHandle, path: string): Promise<Entry[]> {
   const directory = await readAt(file, start, length, path);
   const entries: Entry[] = [];
   for (let at = 0; at + 46 <= directory.length && directory.readUInt32LE(at) === 0x02014b50; ) {
-    const [nameLength, extraLength, commentLength] = [28, 30, 32].map((field) => directory.readUInt16LE(at + field)) as [number, number, number];
+    const [nameLength, extraLength, commentLength] = [28, 30, 32].map((field) => directory.readUInt16LE(at + field)) as [
+      number,
+      number,
+      number,
+    ];
     const entry = readHeader(directory.subarray(at, at + 46 + nameLength + extraLength), nameLength);
     if (!entry.name.endsWith('/')) entries.push(entry);
     at += 46 + nameLength + extraLength + commentLength;
@@ -103,7 +107,8 @@ async function readEntry(file: FileHandle, entry: Entry, where: string): Promise
 
 async function unpack(packed: Buffer, { method, bytes }: Entry, where: string): Promise<Buffer> {
   if (method === stored) return packed;
-  if (method !== deflated) throw new DataError('unknown packing', { where, expected: 'stored or deflated', found: `method ${method}` });
+  if (method !== deflated)
+    throw new DataError('unknown packing', { where, expected: 'stored or deflated', found: `method ${method}` });
   return inflate(packed, { maxOutputLength: Math.max(1, bytes) }).catch((cause: unknown) => {
     throw new DataError('the entry is damaged', { where, cause });
   });

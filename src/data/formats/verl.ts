@@ -1,7 +1,7 @@
 // The parquet layout of verl's training code, which FVQA and the InfoSeek subset use: prompt, images, reward_model.
 import { z } from 'zod';
 import { goldAnswers, idCell, imageCell, optionalTextCell, parseAliases, pictureOf, withoutImageMarks } from '../cells.js';
-import { type FileChoice, table, type TableContents } from '../source.js';
+import { type FileChoice, type TableContents, table } from '../source.js';
 
 const row = z.object({
   prompt: z.array(z.object({ role: z.string(), content: z.string() })).min(1),
@@ -31,10 +31,7 @@ export function verlTable(files: FileChoice, idPrefix: string): TableContents {
           ...(dataSource && { data_source: dataSource }),
           ...(aliases?.others.length && { other_answers: aliases.others }),
         },
-        flags: [
-          ...(aliases === null ? ['aliases-unreadable'] : []),
-          ...(images.length === 0 ? ['image-missing'] : []),
-        ],
+        flags: [...(aliases === null ? ['aliases-unreadable'] : []), ...(images.length === 0 ? ['image-missing'] : [])],
       };
     },
   });

@@ -9,7 +9,7 @@ import { withLock } from './lock.js';
 import type { HubOptions } from './options.js';
 import { describeFile, type RemoteFile } from './remote.js';
 import { type FilePin, fileUrl, type Repository } from './repository.js';
-import { discardPartial, transfer, type Transfer, validatorPath } from './transfer.js';
+import { discardPartial, type Transfer, transfer, validatorPath } from './transfer.js';
 
 /**
  * Path of the file in the cache, or null where the repository has no such file.
@@ -50,14 +50,13 @@ async function downloadBlob(
   };
   await mkdir(dirname(blob), { recursive: true });
   await checkSpace(job);
-  const resumed = ((await sizeOf(job.partial)) ?? 0) > 0;
-  await transfer(job, options);
+  const { pieced } = await transfer(job, options);
   try {
     await verify(job, remote);
   } catch (error) {
     await discardPartial(job);
-    // What an earlier call left may be what is wrong; a whole fresh copy is the proof.
-    if (!resumed) throw error;
+    // Pieces of two versions may be what is wrong; a copy in one piece is the proof.
+    if (!pieced) throw error;
     await transfer(job, options);
     await verify(job, remote).catch(async (second: unknown) => {
       await discardPartial(job);

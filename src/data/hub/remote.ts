@@ -70,7 +70,8 @@ export async function describeFile(
     await response.body.dump();
     const etag = pin.sha256 ?? bareEtag(headerOf(response, 'x-linked-etag') ?? headerOf(response, 'etag'));
     if (etag === null) throw new DataError('the server does not identify the file', { where: url, expected: 'an ETag' });
-    const length = headerOf(response, 'x-linked-size') ?? (response.statusCode < 300 ? headerOf(response, 'content-length') : null);
+    const length =
+      headerOf(response, 'x-linked-size') ?? (response.statusCode < 300 ? headerOf(response, 'content-length') : null);
     return { path, etag, sizeBytes: pin.sizeBytes ?? (length === null ? null : Number(length)) };
   });
 }
@@ -107,7 +108,12 @@ async function readJson<T>(
   onResponse?: (response: Response) => void,
 ): Promise<T> {
   const value = await persistently(url, options, async () => {
-    const response = await explained(await hubRequest({ method: 'GET', url, followToOtherHosts: true }, options), url, repository, options);
+    const response = await explained(
+      await hubRequest({ method: 'GET', url, followToOtherHosts: true }, options),
+      url,
+      repository,
+      options,
+    );
     if (response === null) throw new DataError('no such repository or revision', { where: url, found: 'status 404' });
     onResponse?.(response);
     return response.body.json().catch((cause: unknown) => {

@@ -67,7 +67,12 @@ export function faultMessage(error: unknown): string {
 }
 
 /** Null for "no such file"; throws with an explanation for every other status that is not a success. */
-export async function explained(response: Response, where: string, repository: Repository, options: HubOptions): Promise<Response | null> {
+export async function explained(
+  response: Response,
+  where: string,
+  repository: Repository,
+  options: HubOptions,
+): Promise<Response | null> {
   const { statusCode } = response;
   if (statusCode < 400) return response;
   await response.body.dump();

@@ -14,13 +14,19 @@ export interface Transfer {
   readonly sizeBytes: number | null;
 }
 
-/** Throws DataError when so many tries in a row bring nothing that the server must be down; what has arrived stays for the next call. */
-export async function transfer(transfer: Transfer, options: HubOptions): Promise<void> {
+/**
+ * Gives back whether the file was put together from several tries. Throws DataError when so many tries in a row bring nothing that
+ * the server must be down; what has arrived stays for the next call.
+ */
+export async function transfer(transfer: Transfer, options: HubOptions): Promise<{ readonly pieced: boolean }> {
+  let pieced = false;
   for (let failures = 0; ; ) {
     const before = (await sizeOf(transfer.partial)) ?? 0;
-    if (transfer.sizeBytes !== null && before === transfer.sizeBytes && before > 0) return;
+    pieced ||= before > 0;
+    if (transfer.sizeBytes !== null && before === transfer.sizeBytes && before > 0) return { pieced };
     try {
-      return await receive(transfer, before, options);
+      await receive(transfer, before, options);
+      return { pieced };
     } catch (error) {
       if (!(error instanceof ConnectionFault)) throw error;
       const after = (await sizeOf(transfer.partial)) ?? 0;
@@ -57,7 +63,12 @@ function startOf(response: Response, asked: number): number {
   throw new ConnectionFault(`asked for bytes from ${asked}, got ${headerOf(response, 'content-range')}`);
 }
 
-async function write(response: Response, { partial, sizeBytes, url }: Transfer, start: number, options: HubOptions): Promise<void> {
+async function write(
+  response: Response,
+  { partial, sizeBytes, url }: Transfer,
+  start: number,
+  options: HubOptions,
+): Promise<void> {
   const file = await open(partial, start === 0 ? 'w' : 'r+');
   const startedMs = performance.now();
   let position = start;
@@ -76,7 +87,8 @@ async function write(response: Response, { partial, sizeBytes, url }: Transfer, 
   } finally {
     await file.close();
   }
-  if (sizeBytes !== null && position < sizeBytes) throw new ConnectionFault(`the connection ended at ${position} of ${sizeBytes} bytes`);
+  if (sizeBytes !== null && position < sizeBytes)
+    throw new ConnectionFault(`the connection ended at ${position} of ${sizeBytes} bytes`);
 
   function report(received: number, from: number, elapsedMs: number): void {
     const bytesPerSecond = elapsedMs > 0 ? ((received - from) / elapsedMs) * 1000 : 0;
