@@ -146,8 +146,6 @@ export interface Question {
   readonly expected?: readonly string[];
 }
 
-export type ToolName = 'image_search_tool' | 'text_search_tool' | 'image_zoom_in_tool';
-
 export type Action =
   | { readonly kind: 'answer'; readonly text: string }
   | { readonly kind: 'image_search_tool' }
