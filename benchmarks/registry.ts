@@ -22,5 +22,8 @@ export const dataSources: readonly DataSource[] = [...benchmarks, ...trainingSet
 export function dataSource(name: string): DataSource {
   const source = dataSources.find((known) => known.name === name);
   if (source !== undefined) return source;
-  throw new UsageError('no such data set', { found: name, expected: `one of: ${dataSources.map((known) => known.name).join(', ')}` });
+  throw new UsageError('no such data set', {
+    found: name,
+    expected: `one of: ${dataSources.map((known) => known.name).join(', ')}`,
+  });
 }

@@ -46,7 +46,7 @@ export async function readManifest(folder: string): Promise<PreparedManifest> {
 function parsePrepared(line: string, where: string, folder: string): StoredQuestion {
   const { id, type, question, images, answers, expected, flags, meta } = parseJson(line, preparedQuestionSchema, where);
   const damage = flags?.filter((flag) => pictureFlags.includes(flag)) ?? [];
-  const problems = Array.isArray(meta?.['image_problems']) ? `: ${meta['image_problems'].join('; ')}` : '';
+  const problems = Array.isArray(meta?.image_problems) ? `: ${meta.image_problems.join('; ')}` : '';
   return {
     id,
     type,

@@ -41,7 +41,7 @@ export async function openMars(manifestFile: string, name: string): Promise<Benc
     file: set.annotation,
     parse(line, where, position) {
       const row = parseJson(line, marsRowSchema, where);
-      const type = row.extra_info?.['type'];
+      const type = row.extra_info?.type;
       return {
         id: marsId(row, name, position),
         type: typeof type === 'string' ? type : name,
@@ -60,7 +60,7 @@ export async function openMars(manifestFile: string, name: string): Promise<Benc
 }
 
 export function marsId(row: z.infer<typeof marsRowSchema>, name: string, position: number): string {
-  const id = row.extra_info?.['id'];
+  const id = row.extra_info?.id;
   return typeof id === 'string' && id !== '' ? id : `${name}-${position}`;
 }
 

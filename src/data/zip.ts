@@ -77,8 +77,11 @@ function readHeader(header: Buffer, nameLength: number): Entry {
   for (let at = 0; at + 4 <= extra.length; at += 4 + extra.readUInt16LE(at + 2)) {
     if (extra.readUInt16LE(at) !== 1) continue;
     // The Zip64 field holds only the values that did not fit, in this order.
-    let field = at + 4;
-    const next = (): number => Number(extra.readBigUInt64LE((field += 8) - 8));
+    let field = at - 4;
+    const next = (): number => {
+      field += 8;
+      return Number(extra.readBigUInt64LE(field));
+    };
     if (bytes === inZip64) bytes = next();
     if (packedBytes === inZip64) packedBytes = next();
     if (offset === inZip64) offset = next();

@@ -37,29 +37,53 @@ describe('preparing each data set from a source in its own schema', () => {
     expect(benchmark.sha256).toBe(manifest.sha256['index.jsonl']);
     for (const { id, flags, images, answers } of questions) {
       const load = benchmark.load(id);
-      if (flags?.some((flag) => flag === 'image-missing' || flag === 'image-undecodable')) await expect(load).rejects.toThrow(/cannot be asked/);
-      else expect(await load).toMatchObject({ id, answers, images: images.map(() => expect.objectContaining({ width: expect.any(Number) })) });
+      if (flags?.some((flag) => flag === 'image-missing' || flag === 'image-undecodable'))
+        await expect(load).rejects.toThrow(/cannot be asked/);
+      else
+        expect(await load).toMatchObject({
+          id,
+          answers,
+          images: images.map(() => expect.objectContaining({ width: expect.any(Number) })),
+        });
     }
     expect(Object.values(manifest.types).reduce((a, b) => a + b)).toBe(questions.length);
   });
 
   it('keeps only MMSearch questions with a picture, with their aliases', () => {
     const { questions, manifest } = of('mmsearch');
-    expect(questions.map(({ id, type }) => [id, type])).toEqual([['news_1', 'news'], ['knowledge_3', 'knowledge'], ['news_5', 'news']]);
+    expect(questions.map(({ id, type }) => [id, type])).toEqual([
+      ['news_1', 'news'],
+      ['knowledge_3', 'knowledge'],
+      ['news_5', 'news'],
+    ]);
     expect(questions[1]?.answers).toEqual(['2024-09-03', 'September 3', 'Sept. 3']);
-    expect(questions[1]?.meta).toEqual({ subfield: 'technology', timestamp: '2024-09-29', gt_requery: 'conference 3 exact date' });
+    expect(questions[1]?.meta).toEqual({
+      subfield: 'technology',
+      timestamp: '2024-09-29',
+      gt_requery: 'conference 3 exact date',
+    });
     expect(questions[1]?.source).toEqual({ file: 'end2end.parquet', row: 2 });
     expect(manifest.source).toMatchObject({ repository: 'CaraJ7/MMSearch', revision: null, rows: 5 });
     expect(manifest.images?.files).toBe(3);
   });
 
   it('reads HR-MMSearch over all shards and row groups', () => {
-    expect(of('hr-mmsearch').questions.map(({ id, source }) => [id, source?.row])).toEqual([['hr_1', 0], ['hr_2', 1], ['hr_3', 2], ['hr_4', 3]]);
+    expect(of('hr-mmsearch').questions.map(({ id, source }) => [id, source?.row])).toEqual([
+      ['hr_1', 0],
+      ['hr_2', 1],
+      ['hr_3', 2],
+      ['hr_4', 3],
+    ]);
   });
 
   it('reads FVQA aliases from JSON in a string, and flags what it cannot read', () => {
     const { questions, manifest } = of('fvqa-test');
-    expect(questions.map(({ answers }) => answers)).toEqual([['Cheshire', 'County of Chester'], ['Spain', 'Kingdom of Spain', '🇪🇸'], ['namus'], ['oak']]);
+    expect(questions.map(({ answers }) => answers)).toEqual([
+      ['Cheshire', 'County of Chester'],
+      ['Spain', 'Kingdom of Spain', '🇪🇸'],
+      ['namus'],
+      ['oak'],
+    ]);
     expect(questions[0]?.question).toBe('What is thing 0?');
     expect(manifest.flags).toEqual({ 'aliases-unreadable': 1, 'image-undecodable': 1 });
   });
@@ -91,7 +115,12 @@ describe('preparing each data set from a source in its own schema', () => {
   it('knows simple and hard MAT questions by position, and the row whose columns are shifted', () => {
     const { questions, manifest } = of('mat-search');
     expect(manifest.types).toEqual({ simple: 75, hard: 75 });
-    expect(questions[100]).toMatchObject({ id: '100', question: 'Peter Benjamin Parker', answers: [], flags: ['columns-shifted', 'no-gold'] });
+    expect(questions[100]).toMatchObject({
+      id: '100',
+      question: 'Peter Benjamin Parker',
+      answers: [],
+      flags: ['columns-shifted', 'no-gold'],
+    });
     expect(questions[3]?.answers).toEqual(['Unicorn', 'A unicorn']);
     expect(questions[4]?.answers).toEqual(['Thing 4']);
   });
@@ -104,7 +133,11 @@ describe('preparing each data set from a source in its own schema', () => {
   });
 
   it('strips picture marks and the repository name from Mini-o3 records', () => {
-    expect(of('visualprobe').questions[0]).toMatchObject({ question: 'What colour is the small flag?', type: 'open', answers: ['solution 0'] });
+    expect(of('visualprobe').questions[0]).toMatchObject({
+      question: 'What colour is the small flag?',
+      type: 'open',
+      answers: ['solution 0'],
+    });
     expect(of('deepeyes').manifest.types).toEqual({ 'multiple-choice': 1, open: 1 });
   });
 });
@@ -115,7 +148,9 @@ describe('a published parquet file', () => {
     await mkdir(folder, { recursive: true });
     await copyFile(mini, join(folder, 'mmsearch_r1_infoseek_sub_2k.parquet'));
     const target = join(root, 'prepared', 'mini');
-    await prepare({ ...dataSource('infoseek'), expected: { questions: 5, sourceRows: 5 } }, await folderFiles(folder), { folder: target });
+    await prepare({ ...dataSource('infoseek'), expected: { questions: 5, sourceRows: 5 } }, await folderFiles(folder), {
+      folder: target,
+    });
     const questions = await readQuestions(target);
     const table = await openTable(mini);
     const rows = await table.readGroup(0, ['images']);
@@ -126,7 +161,10 @@ describe('a published parquet file', () => {
     for (const [i, bytes] of originals.entries()) {
       expect(Buffer.compare(await readFile(join(target, questions[i]?.images[0] ?? '')), bytes)).toBe(0);
     }
-    expect(questions[0]).toMatchObject({ question: 'What is the country of origin of this food?', answers: ['Spain', 'Kingdom of Spain', 'ESP', '🇪🇸', 'ES'] });
+    expect(questions[0]).toMatchObject({
+      question: 'What is the country of origin of this food?',
+      answers: ['Spain', 'Kingdom of Spain', 'ESP', '🇪🇸', 'ES'],
+    });
   });
 });
 
@@ -135,7 +173,9 @@ describe('what preparing refuses', () => {
 
   it('another number of rows, unless it is allowed', async () => {
     const folder = join(root, 'prepared', 'counted');
-    await expect(prepare(dataSource('mmsearch'), await files(), { folder })).rejects.toThrow(/number of rows .*expected 300, found 5.*--allow-count-mismatch/);
+    await expect(prepare(dataSource('mmsearch'), await files(), { folder })).rejects.toThrow(
+      /number of rows .*expected 300, found 5.*--allow-count-mismatch/,
+    );
     await expect(access(folder)).rejects.toThrow();
     const manifest = await prepare(dataSource('mmsearch'), await files(), { folder, allowCountMismatch: true });
     expect(manifest).toMatchObject({ questions: 3, expected: { questions: 171, sourceRows: 300 } });
@@ -154,13 +194,20 @@ describe('what preparing refuses', () => {
     const folder = join(root, 'sources', 'pointer');
     await mkdir(folder, { recursive: true });
     const target = { folder: join(root, 'none') };
-    await expect(prepare(fixtureSource('fvqa-test'), await folderFiles(folder), target)).rejects.toThrow(/data file is missing.*fvqa_test.parquet/);
-    await writeFile(join(folder, 'fvqa_test.parquet'), 'version https://git-lfs.github.com/spec/v1\noid sha256:8d5a\nsize 277391783\n');
+    await expect(prepare(fixtureSource('fvqa-test'), await folderFiles(folder), target)).rejects.toThrow(
+      /data file is missing.*fvqa_test.parquet/,
+    );
+    await writeFile(
+      join(folder, 'fvqa_test.parquet'),
+      'version https://git-lfs.github.com/spec/v1\noid sha256:8d5a\nsize 277391783\n',
+    );
     await expect(prepare(fixtureSource('fvqa-test'), await folderFiles(folder), target)).rejects.toThrow(
       /Git LFS pointer .*expected the object sha256:8d5a of 277391783 bytes/,
     );
     await writeFile(join(folder, 'fvqa_test.parquet'), 'something else, long enough to have a footer');
-    await expect(prepare(fixtureSource('fvqa-test'), await folderFiles(folder), target)).rejects.toThrow(/not a readable parquet file/);
+    await expect(prepare(fixtureSource('fvqa-test'), await folderFiles(folder), target)).rejects.toThrow(
+      /not a readable parquet file/,
+    );
   });
 
   it('paths that leave the folder', async () => {
@@ -168,7 +215,9 @@ describe('what preparing refuses', () => {
     await matSearchFixture(folder);
     const file = join(folder, 'MAT-Benchmark/MAT-Search.json');
     await writeFile(file, (await readFile(file, 'utf8')).replace('picture_0.png', '../../../secret.png'));
-    await expect(prepare(fixtureSource('mat-search'), await folderFiles(folder), { folder: join(root, 'none') })).rejects.toThrow(/leaves its folder/);
+    await expect(prepare(fixtureSource('mat-search'), await folderFiles(folder), { folder: join(root, 'none') })).rejects.toThrow(
+      /leaves its folder/,
+    );
   });
 });
 

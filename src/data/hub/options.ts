@@ -40,16 +40,16 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The settings of the Python client (HF_ENDPOINT, HF_TOKEN or its token file, HF_HUB_CACHE, HF_HOME, XDG_CACHE_HOME). */
 export async function hubOptionsFromEnvironment(environment: Environment, homeFolder: string): Promise<HubOptions> {
-  const caches = environment['XDG_CACHE_HOME'] || join(homeFolder, '.cache');
-  const hfHome = environment['HF_HOME'] || join(caches, 'huggingface');
+  const caches = environment.XDG_CACHE_HOME || join(homeFolder, '.cache');
+  const hfHome = environment.HF_HOME || join(caches, 'huggingface');
   const token =
-    environment['HF_TOKEN'] ||
-    environment['HUGGING_FACE_HUB_TOKEN'] ||
-    (await readToken(environment['HF_TOKEN_PATH'] || join(hfHome, 'token')));
+    environment.HF_TOKEN ||
+    environment.HUGGING_FACE_HUB_TOKEN ||
+    (await readToken(environment.HF_TOKEN_PATH || join(hfHome, 'token')));
   return {
-    endpoint: (environment['HF_ENDPOINT'] || 'https://huggingface.co').replace(/\/+$/, ''),
+    endpoint: (environment.HF_ENDPOINT || 'https://huggingface.co').replace(/\/+$/, ''),
     githubMedia: 'https://media.githubusercontent.com/media',
-    cacheFolder: environment['HF_HUB_CACHE'] || environment['HUGGINGFACE_HUB_CACHE'] || join(hfHome, 'hub'),
+    cacheFolder: environment.HF_HUB_CACHE || environment.HUGGINGFACE_HUB_CACHE || join(hfHome, 'hub'),
     githubCacheFolder: join(caches, 'ssr', 'github'),
     stallMs: 30_000,
     attempts: 5,

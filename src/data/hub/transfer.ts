@@ -87,8 +87,10 @@ async function write(
   } finally {
     await file.close();
   }
-  if (sizeBytes !== null && position < sizeBytes)
-    throw new ConnectionFault(`the connection ended at ${position} of ${sizeBytes} bytes`);
+  // A body that is complete but too short is another file (an LFS pointer, a page): not a matter of trying again.
+  const length = headerOf(response, 'content-length');
+  const end = length === null ? sizeBytes : start + Number(length);
+  if (end !== null && position < end) throw new ConnectionFault(`the connection ended at ${position} of ${end} bytes`);
 
   function report(received: number, from: number, elapsedMs: number): void {
     const bytesPerSecond = elapsedMs > 0 ? ((received - from) / elapsedMs) * 1000 : 0;

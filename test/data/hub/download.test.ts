@@ -183,7 +183,9 @@ describe('faults', () => {
   });
 
   it('recognises an LFS pointer in place of the file', async () => {
-    const pointer = new TextEncoder().encode(`version https://git-lfs.github.com/spec/v1\noid sha256:${sha256(large)}\nsize 200000\n`);
+    const pointer = new TextEncoder().encode(
+      `version https://git-lfs.github.com/spec/v1\noid sha256:${sha256(large)}\nsize 200000\n`,
+    );
     hub.files.set('small-pointer.parquet', pointer);
     await expect(get('small-pointer.parquet')).rejects.toThrow(/Git LFS pointer stands in place of the file.*200000 bytes/);
   });

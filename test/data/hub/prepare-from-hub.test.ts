@@ -25,7 +25,10 @@ async function publish(name: string): Promise<{ source: DataSource; options: Hub
   const declared = fixtureSource(name);
   hub = await startHub(files, declared.repository.id);
   const pins = Object.fromEntries(
-    Object.keys(declared.pins).map((path) => [path, { sha256: sha256(files[path] ?? new Uint8Array()), sizeBytes: files[path]?.length ?? 0 }]),
+    Object.keys(declared.pins).map((path) => [
+      path,
+      { sha256: sha256(files[path] ?? new Uint8Array()), sizeBytes: files[path]?.length ?? 0 },
+    ]),
   );
   const source: DataSource = { ...declared, pins, repository: { ...declared.repository, revision: 'main' } };
   const options: HubOptions = {
@@ -44,7 +47,9 @@ async function publish(name: string): Promise<{ source: DataSource; options: Hub
 async function readTree(folder: string): Promise<Record<string, Uint8Array>> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  return Object.fromEntries(await Promise.all(paths.map(async (path) => [relative(folder, path).split(sep).join('/'), await readFile(path)])));
+  return Object.fromEntries(
+    await Promise.all(paths.map(async (path) => [relative(folder, path).split(sep).join('/'), await readFile(path)])),
+  );
 }
 
 describe('preparing from a hub', () => {
@@ -53,7 +58,9 @@ describe('preparing from a hub', () => {
     hub?.faults.push({ dropAt: 0.6 });
     const manifest = await prepare(source, await repositoryFiles(source.repository, source.pins, options), { folder });
     expect(manifest.questions).toBe(fixtures[name]?.questions);
-    expect(manifest.source?.revision).toBe(source.repository.host === 'github' ? 'main' : '0123456789abcdef0123456789abcdef01234567');
+    expect(manifest.source?.revision).toBe(
+      source.repository.host === 'github' ? 'main' : '0123456789abcdef0123456789abcdef01234567',
+    );
     expect((await verifyPrepared(folder)).faults).toEqual([]);
   });
 
@@ -78,6 +85,8 @@ describe('preparing from a hub', () => {
     const [path] = Object.keys(source.pins);
     const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${source.pins[path ?? '']?.sha256}\nsize 277391783\n`;
     hub?.faults.push({ instead: new TextEncoder().encode(pointer) });
-    await expect(prepare(source, await repositoryFiles(source.repository, source.pins, options), { folder })).rejects.toThrow(/Git LFS pointer/);
+    await expect(prepare(source, await repositoryFiles(source.repository, source.pins, options), { folder })).rejects.toThrow(
+      /Git LFS pointer/,
+    );
   });
 });

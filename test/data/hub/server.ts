@@ -34,7 +34,11 @@ export interface LoopbackHub {
 }
 
 /** Files under `small` are sent by the hub itself with Git's hash; all others are LFS objects, redirected to the content host. */
-export async function startHub(files: Readonly<Record<string, Uint8Array>>, repository: string, treePage = 1000): Promise<LoopbackHub> {
+export async function startHub(
+  files: Readonly<Record<string, Uint8Array>>,
+  repository: string,
+  treePage = 1000,
+): Promise<LoopbackHub> {
   const received: Received[] = [];
   const faults: Fault[] = [];
   const stored = new Map(Object.entries(files));
@@ -90,7 +94,8 @@ export async function startHub(files: Readonly<Record<string, Uint8Array>>, repo
 
   function sendFile(request: IncomingMessage, response: ServerResponse, bytes: Uint8Array | undefined, etag: string): void {
     if (bytes === undefined) return void response.writeHead(404).end();
-    if (request.method === 'HEAD') return void response.writeHead(200, { etag, 'content-length': bytes.length, 'x-repo-commit': commit }).end();
+    if (request.method === 'HEAD')
+      return void response.writeHead(200, { etag, 'content-length': bytes.length, 'x-repo-commit': commit }).end();
     const fault = faults.shift() ?? {};
     if (fault.status !== undefined) return void response.writeHead(fault.status, fault.headers).end();
     const range = /^bytes=(\d+)-$/.exec(request.headers.range ?? '');
