@@ -91,7 +91,7 @@ class Client implements SglangEngine {
   ): Promise<Scoring> {
     const { pool, model } = this.#connection;
     const { vocabularySize, visionIds, imagePadId } = model;
-    continuations.forEach((ids, i) => checkContinuation(ids, vocabularySize, visionIds, `continuation ${i}`));
+    for (const [i, ids] of continuations.entries()) checkContinuation(ids, vocabularySize, visionIds, `continuation ${i}`);
     const place = await pool.place(context.trajectory);
     const trajectory = this.#trajectories.of(context);
     const history = trajectory.ids.of(context.ids);
@@ -163,7 +163,7 @@ class Client implements SglangEngine {
     await Promise.all(this.#connection.pool.servers.map(({ http }) => http.close()));
   }
 
-  /** Zero new tokens at one place, remembered as shared when it was asked for outside a trajectory. */
+  /** Zero new tokens at one place. What a trajectory begins with is remembered, since others begin with it too: it is s. */
   async #warm(context: TokenContext, place: Place, signal: AbortSignal | undefined): Promise<Usage> {
     const trajectory = this.#trajectories.of(context);
     const idsText = trajectory.ids.of(context.ids);
@@ -181,7 +181,7 @@ class Client implements SglangEngine {
       },
       [0],
     );
-    if (context.images.length === 0) this.#trajectories.share(idsText, place);
+    if (trajectory.cachedPositions === 0 && context.images.length === 0) this.#trajectories.share(idsText, place);
     trajectory.cachedPositions = context.length;
     return usageOf(result, context, trajectory);
   }

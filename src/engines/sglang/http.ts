@@ -12,7 +12,7 @@ export interface Surroundings {
   readonly clock: () => number;
   /** Unix time in milliseconds. */
   readonly now: () => number;
-  /** Resolves after `ms`, rejects when the signal aborts. */
+  /** Resolves after `ms`, rejects with the signal's reason when that aborts. */
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
   readonly random: () => number;
 }
@@ -93,10 +93,11 @@ export class HttpClient {
     const { clock, sleep, random } = this.#options.surroundings;
     const { retryServerErrors = true, idempotent, signal } = request;
     const policy = this.#options.retry ?? DEFAULT_RETRY;
-    const first = clock();
+    let first: number | null = null;
     for (let attempts = 1; ; attempts++) {
       signal?.throwIfAborted();
       const started = clock();
+      first ??= started;
       const body = request.body?.(attempts);
       const outcome = await this.#attempt(request, body, attempts, read);
       const delayMs = retryDelayMs(outcome, attempts, { idempotent, retryServerErrors }, policy, random);
@@ -195,7 +196,11 @@ export class HttpClient {
     const where = `${this.url}${request.path}`;
     const tries = attempts > 1 ? ` (sent ${attempts} times)` : '';
     if (outcome.kind === 'timeout') {
-      const facts = { where, expected: `an answer within ${request.timeoutMs} ms`, found: 'none; the request was aborted' };
+      const facts = {
+        where,
+        expected: `an answer within ${Math.round(request.timeoutMs)} ms`,
+        found: 'none; the request was aborted',
+      };
       return outcome.alive
         ? new EngineError('the server lives but did not answer', { ...facts, remedy: 'Raise the time limit, or see its log.' })
         : new EngineUnavailableError('the server does not answer', { ...facts, remedy: START });

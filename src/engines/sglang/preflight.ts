@@ -90,7 +90,7 @@ function refuse(url: string, info: ModelInfo, server: ServerInfo, version: Versi
     cannot('the server may cut prompts silently', 'Start the server without --allow-auto-truncate.');
   if (server.skip_tokenizer_init)
     cannot('prompts with pictures need the processor', 'Start the server without --skip-tokenizer-init.');
-  if (server.mm_process_config && 'image' in server.mm_process_config && hasKeys(server.mm_process_config['image'])) {
+  if (server.mm_process_config && 'image' in server.mm_process_config && hasKeys(server.mm_process_config.image)) {
     cannot(
       'image sizes in --mm-process-config make the server re-tokenise prompts',
       "Set them in the model folder's preprocessor_config.json.",

@@ -6,6 +6,10 @@ import type { Surroundings } from './http.js';
 export const REAL_SURROUNDINGS: Surroundings = {
   clock: () => performance.now(),
   now: () => Date.now(),
-  sleep: (ms, signal) => delay(ms, undefined, signal && { signal }),
+  sleep: (ms, signal) =>
+    delay(ms, undefined, signal && { signal }).catch((error: unknown) => {
+      signal?.throwIfAborted(); // the timer rejects with an error of its own
+      throw error;
+    }),
   random: () => Math.random(),
 };

@@ -6,7 +6,12 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { checkEcho, checkFinished, checkPrompt, generatedTokens, scoredRow } from '../../../src/engines/sglang/checks.js';
 import { HttpClient } from '../../../src/engines/sglang/http.js';
 import { inspectServer } from '../../../src/engines/sglang/preflight.js';
-import { errorMessage, type GenerateReply, generateReplySchema, updateWeightsSchema } from '../../../src/engines/sglang/protocol.js';
+import {
+  errorMessage,
+  type GenerateReply,
+  generateReplySchema,
+  updateWeightsSchema,
+} from '../../../src/engines/sglang/protocol.js';
 import { readStream } from '../../../src/engines/sglang/stream.js';
 import { REAL_SURROUNDINGS } from '../../../src/engines/sglang/surroundings.js';
 import { EngineError, EngineUnavailableError } from '../../../src/errors.js';
@@ -38,7 +43,7 @@ function exchange(name: string): Exchange {
 function rows(name: string): { reply: GenerateReply; ids: number[] }[] {
   const { request, response } = exchange(name);
   const replies = (Array.isArray(response) ? response : [response]).map((value) => generateReplySchema.parse(value));
-  const inputs = request.body['input_ids'] as number[] | number[][];
+  const inputs = request.body.input_ids as number[] | number[][];
   const idRows = (Array.isArray(inputs[0]) ? inputs : [inputs]) as number[][];
   return replies.map((reply, i) => ({ reply, ids: idRows[i] as number[] }));
 }
@@ -52,23 +57,31 @@ describe('recorded good replies', () => {
     expect(rows(name).length).toBeGreaterThan(0);
   });
 
-  it.each(['generate_score_batch_text.json', 'generate_score_single_text.json', 'generate_score_text_in_logprobs.json', 'generate_score_row_image.json', 'generate_score_batch_image.json'])(
-    '%s gives the log-probs of exactly the continuation',
-    (name) => {
-      const start = exchange(name).request.body['logprob_start_len'] as number;
-      for (const { reply, ids } of rows(name)) {
-        const count = reply.meta_info.prompt_tokens - (start + 1);
-        const continuation = ids.slice(-count);
-        const row = scoredRow(reply, continuation, ids.at(-count - 1) as number, name);
-        expect(row.map(({ id }) => id)).toEqual(continuation);
-        expect(row.every(({ logprob }) => logprob < 0)).toBe(true);
-      }
-    },
-  );
+  it.each([
+    'generate_score_batch_text.json',
+    'generate_score_single_text.json',
+    'generate_score_text_in_logprobs.json',
+    'generate_score_row_image.json',
+    'generate_score_batch_image.json',
+  ])('%s gives the log-probs of exactly the continuation', (name) => {
+    const start = exchange(name).request.body.logprob_start_len as number;
+    for (const { reply, ids } of rows(name)) {
+      const count = reply.meta_info.prompt_tokens - (start + 1);
+      const continuation = ids.slice(-count);
+      const row = scoredRow(reply, continuation, ids.at(-count - 1) as number, name);
+      expect(row.map(({ id }) => id)).toEqual(continuation);
+      expect(row.every(({ logprob }) => logprob < 0)).toBe(true);
+    }
+  });
 
   it('scores a row as the same row in a batch and as the tail of the whole prompt, up to numerics', () => {
-    const tail = (name: string) => rows(name)[0]?.reply.meta_info.input_token_logprobs?.slice(-5).map(([logprob]) => logprob as number) ?? [];
-    const [row, batch, whole] = ['row_image', 'batch_image', 'image_fullprompt'].map((name) => tail(`generate_score_${name}.json`)) as [number[], number[], number[]];
+    const tail = (name: string) =>
+      rows(name)[0]
+        ?.reply.meta_info.input_token_logprobs?.slice(-5)
+        .map(([logprob]) => logprob as number) ?? [];
+    const [row, batch, whole] = ['row_image', 'batch_image', 'image_fullprompt'].map((name) =>
+      tail(`generate_score_${name}.json`),
+    ) as [number[], number[], number[]];
     row.forEach((logprob, i) => {
       expect(Math.abs(logprob - (batch[i] as number))).toBeLessThan(0.03);
       expect(Math.abs(logprob - (whole[i] as number))).toBeLessThan(0.03);
@@ -80,9 +93,15 @@ describe('recorded good replies', () => {
     const prompt = { positions: 30, sentIds: ids.length, imageCount: 1 };
     expect(() => checkPrompt(reply as GenerateReply, prompt, 'here')).not.toThrow();
     expect(() => checkEcho(reply?.prompt_token_ids ?? [], ids, IMAGE_PAD, 'here')).not.toThrow();
-    expect(() => checkPrompt(reply as GenerateReply, { ...prompt, positions: 31 }, 'here')).toThrow(/here: the server counted another prompt; expected 31 prompt tokens/);
-    expect(() => checkPrompt(reply as GenerateReply, { ...prompt, sentIds: 27 }, 'here')).toThrow(/the text of the prompt drifted/);
-    expect(() => checkEcho(reply?.prompt_token_ids ?? [], [...ids.slice(0, 3), 9, ...ids.slice(4)], IMAGE_PAD, 'here')).toThrow(/position 3: the server saw other ids/);
+    expect(() => checkPrompt(reply as GenerateReply, { ...prompt, positions: 31 }, 'here')).toThrow(
+      /here: the server counted another prompt; expected 31 prompt tokens/,
+    );
+    expect(() => checkPrompt(reply as GenerateReply, { ...prompt, sentIds: 27 }, 'here')).toThrow(
+      /the text of the prompt drifted/,
+    );
+    expect(() => checkEcho(reply?.prompt_token_ids ?? [], [...ids.slice(0, 3), 9, ...ids.slice(4)], IMAGE_PAD, 'here')).toThrow(
+      /position 3: the server saw other ids/,
+    );
   });
 
   it('takes actions from ids and log-probs that agree', () => {
@@ -91,7 +110,9 @@ describe('recorded good replies', () => {
     expect(generatedTokens(sampled, limits, 'here').map(({ id }) => id)).toEqual([370, 78, 206, 191, 369, 466]);
     expect(() => generatedTokens(sampled, { ...limits, bannedIds: [206] }, 'here')).toThrow(/a banned id was generated/);
     const withoutLogprobs = rows('generate_action_greedy.json')[0]?.reply as GenerateReply;
-    expect(() => generatedTokens(withoutLogprobs, limits, 'here')).toThrow(/generated ids and log-probs differ in number; expected 6 log-probs, found 0/);
+    expect(() => generatedTokens(withoutLogprobs, limits, 'here')).toThrow(
+      /generated ids and log-probs differ in number; expected 6 log-probs, found 0/,
+    );
   });
 
   it('keeps the stop id in the ids', () => {
@@ -102,7 +123,9 @@ describe('recorded good replies', () => {
 
   it('never takes an aborted request for a result', () => {
     const reply = rows('generate_aborted.json')[0]?.reply as GenerateReply;
-    expect(() => checkFinished(reply, 'here')).toThrow(/here: the server ended the request; expected stop or length, found abort: Aborted/);
+    expect(() => checkFinished(reply, 'here')).toThrow(
+      /here: the server ended the request; expected stop or length, found abort: Aborted/,
+    );
   });
 
   it('reads the event stream however its bytes are cut', async () => {
@@ -121,6 +144,9 @@ describe('a scoring reply with one thing wrong', () => {
   const { reply, ids } = rows('generate_score_single_text.json')[0] as { reply: GenerateReply; ids: number[] };
   const continuation = ids.slice(-5);
   const last = ids.at(-6) as number;
+  const put = (at: number, logprob: number | null, id: number) => (entries: [number | null, number][]) => {
+    entries[at] = [logprob, id];
+  };
   const changed = (change: (entries: [number | null, number][]) => void): GenerateReply => {
     const copy = structuredClone(reply);
     change(copy.meta_info.input_token_logprobs as unknown as [number | null, number][]);
@@ -129,9 +155,9 @@ describe('a scoring reply with one thing wrong', () => {
   const cases: readonly (readonly [string, (entries: [number | null, number][]) => void, RegExp])[] = [
     ['a missing entry', (entries) => entries.pop(), /wrong number of log-probs; expected 6 .*found 5/],
     ['an entry too many', (entries) => entries.unshift([null, 1]), /expected 6 .*found 7/],
-    ['a number at the boundary', (entries) => void ((entries[0] as [number, number])[0] = -1), /misaligned; expected null at the boundary, found -1/],
-    ['another id at the boundary', (entries) => void ((entries[0] as [null, number])[1] = 3), /misaligned; expected id 198 at the boundary, found id 3/],
-    ['a positive number', (entries) => void ((entries[2] as [number, number])[0] = 0.5), /token 1: not a log-probability.*found 0.5/],
+    ['a number at the boundary', put(0, -1, 198), /misaligned; expected null at the boundary, found -1/],
+    ['another id at the boundary', put(0, null, 3), /misaligned; expected id 198 at the boundary, found id 3/],
+    ['a positive number', put(2, 0.5, 257), /token 1: not a log-probability.*found 0.5/],
   ];
 
   it.each(cases)('%s is an error', (_, change, message) => {
@@ -139,9 +165,9 @@ describe('a scoring reply with one thing wrong', () => {
   });
 
   it.each([1, 2, 3, 4, 5])('another id or no number at entry %i is an error', (at) => {
-    const otherId = changed((entries) => void ((entries[at] as [number, number])[1] += 1));
+    const otherId = changed(put(at, -1, (continuation[at - 1] as number) + 1));
     expect(() => scoredRow(otherId, continuation, last, 'here')).toThrow(`token ${at - 1}: log-prob of another token`);
-    const noNumber = changed((entries) => void ((entries[at] as [number | null, number])[0] = null));
+    const noNumber = changed(put(at, null, continuation[at - 1] as number));
     expect(() => scoredRow(noNumber, continuation, last, 'here')).toThrow(/not a log-probability.*null/);
   });
 
@@ -198,7 +224,9 @@ describe('the recorded information pages', () => {
 
   it('pass the preflight, with what an unnumbered build cannot be trusted with', async () => {
     const server = createServer((request, response) => {
-      const found = ['model_info.json', 'server_info.json', 'v1_models.json'].map(exchange).find(({ request: { path } }) => path === request.url);
+      const found = ['model_info.json', 'server_info.json', 'v1_models.json']
+        .map(exchange)
+        .find(({ request: { path } }) => path === request.url);
       response.writeHead(found ? 200 : 404).end(JSON.stringify(found?.response ?? {}));
     });
     servers.push(server);
@@ -207,7 +235,17 @@ describe('the recorded information pages', () => {
     const http = new HttpClient({ url, surroundings: REAL_SURROUNDINGS });
     const facts = await inspectServer(http, MODEL, 5_000);
     await http.close();
-    expect(facts).toMatchObject({ url, version: '0.0.0.dev0', model: '/models/tiny', weights: 'default', pageSize: 1, contextLength: 32762, imageBatches: false, replicas: 1, deterministic: false });
+    expect(facts).toMatchObject({
+      url,
+      version: '0.0.0.dev0',
+      model: '/models/tiny',
+      weights: 'default',
+      pageSize: 1,
+      contextLength: 32762,
+      imageBatches: false,
+      replicas: 1,
+      deterministic: false,
+    });
     expect(facts.notices[0]).toMatch(/version 0.0.0.dev0 says nothing: candidates with pictures are scored one request per row/);
   });
 });

@@ -1,7 +1,8 @@
 // A deterministic language model without weights: each next-token distribution is a function of every id and picture before it.
 // Any shift, loss or swap of a token or picture changes all numbers behind it, which is what tests of alignment need.
-import type { Engine, EngineInfo, Generation, Sampling, TokenContext, TokenLogprob } from '../../../src/types.js';
+
 import { createRandom } from '../../../src/random.js';
+import type { Engine, EngineInfo, Generation, Sampling, TokenContext, TokenLogprob } from '../../../src/types.js';
 
 export const HASH_ENGINE_INFO: EngineInfo = {
   engine: 'hash',
@@ -13,7 +14,8 @@ export const HASH_ENGINE_INFO: EngineInfo = {
   geometry: { patchSize: 16, mergeSize: 2, minPixels: 4096, maxPixels: 65536 },
 };
 
-export function createHashEngine(seed = 1, info: EngineInfo = HASH_ENGINE_INFO): Engine {
+/** `msPerToken` slows generation down, for what must be interrupted. */
+export function createHashEngine(seed = 1, msPerToken = 0, info: EngineInfo = HASH_ENGINE_INFO): Engine {
   const logprobs = (state: number): Float64Array => {
     const logits = Float64Array.from({ length: info.vocabularySize }, (_, id) => (mix(mix(state, seed), id) / 2 ** 32) * 6);
     const logSum = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
@@ -27,7 +29,12 @@ export function createHashEngine(seed = 1, info: EngineInfo = HASH_ENGINE_INFO):
       return { id, logprob };
     });
   };
-  const usage = (context: TokenContext) => ({ promptTokens: context.length, cachedTokens: 0, computedTokens: context.length, imagesEncoded: 0 });
+  const usage = (context: TokenContext) => ({
+    promptTokens: context.length,
+    cachedTokens: 0,
+    computedTokens: context.length,
+    imagesEncoded: 0,
+  });
   return {
     describe: async () => info,
     prefill: async (context) => usage(context),
@@ -47,7 +54,7 @@ export function createHashEngine(seed = 1, info: EngineInfo = HASH_ENGINE_INFO):
         options.onToken?.(tokens.at(-1) as TokenLogprob);
         state = mix(state, id);
         if (sampling.stopIds.includes(id)) return { tokens, finishReason: 'stop', usage: usage(context) };
-        await new Promise((resolve) => setImmediate(resolve));
+        await new Promise((resolve) => (msPerToken === 0 ? setImmediate(resolve) : setTimeout(resolve, msPerToken)));
       }
       return { tokens, finishReason: 'length', usage: usage(context) };
     },
@@ -61,7 +68,10 @@ function draw(row: Float64Array, { temperature, bannedIds }: Sampling, random: (
   if (temperature === 0) return allowed.indexOf(Math.max(...allowed));
   const weights = allowed.map((logprob) => Math.exp(logprob / temperature));
   let left = random() * weights.reduce((sum, weight) => sum + weight, 0);
-  return weights.findIndex((weight) => (left -= weight) < 0);
+  return weights.findIndex((weight) => {
+    left -= weight;
+    return left < 0;
+  });
 }
 
 function stateOf(context: TokenContext): number {

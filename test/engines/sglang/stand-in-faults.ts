@@ -8,7 +8,13 @@ export type Fault = {
   readonly times?: number;
 } & (
   | { readonly kind: 'hang' | 'die' | 'drop' | 'abort' | 'cut' }
-  | { readonly kind: 'status'; readonly status: number; readonly body?: string; readonly headers?: Record<string, string>; readonly close?: boolean }
+  | {
+      readonly kind: 'status';
+      readonly status: number;
+      readonly body?: string;
+      readonly headers?: Record<string, string>;
+      readonly close?: boolean;
+    }
   | { readonly kind: 'null-logprob' | 'shifted-ids' | 'row-order' | 'weights' | 'drift' | 'other-output' | 'extra-entry' }
 );
 

@@ -9,8 +9,10 @@ type Body = Record<string, unknown>;
 export type Deadly = 'die' | 'internal-error' | 'done';
 
 const SAMPLING_KEYS = new Set(
-  ('max_new_tokens stop stop_token_ids stop_regex temperature top_p top_k min_p frequency_penalty presence_penalty repetition_penalty min_new_tokens n ' +
-    'json_schema regex ebnf structural_tag ignore_eos skip_special_tokens spaces_between_special_tokens no_stop_trim stream_interval logit_bias sampling_seed custom_params').split(' '),
+  (
+    'max_new_tokens stop stop_token_ids stop_regex temperature top_p top_k min_p frequency_penalty presence_penalty repetition_penalty min_new_tokens n ' +
+    'json_schema regex ebnf structural_tag ignore_eos skip_special_tokens spaces_between_special_tokens no_stop_trim stream_interval logit_bias sampling_seed custom_params'
+  ).split(' '),
 );
 
 export class Generator {
@@ -49,20 +51,22 @@ export class Generator {
       return 'done';
     };
     const bad = (message: string): Deadly => refuse(400, { error: { message } });
-    const inputs = body['input_ids'] as number[] | number[][];
+    const inputs = body.input_ids as number[] | number[][];
     if (!Array.isArray(inputs) || inputs.length === 0) return bad('input_ids cannot be empty.');
     const batch = Array.isArray(inputs[0]);
     const rows = (batch ? inputs : [inputs]) as number[][];
-    if (rows.flat().some((id) => !Number.isInteger(id))) return refuse(400, schemaError('elements must be int or list; got float'));
-    const sampling = (body['sampling_params'] ?? {}) as Body;
+    if (rows.flat().some((id) => !Number.isInteger(id)))
+      return refuse(400, schemaError('elements must be int or list; got float'));
+    const sampling = (body.sampling_params ?? {}) as Body;
     if (Object.keys(sampling).some((key) => !SAMPLING_KEYS.has(key))) return 'internal-error';
     if (rows.flat().some((id) => id < 0 || id >= this.#info.vocabularySize)) return 'die';
-    const start = (body['logprob_start_len'] ?? -1) as number;
+    const start = (body.logprob_start_len ?? -1) as number;
     if (start < -1) return 'die';
 
-    const items = (body['image_data'] ?? []) as (string | string[])[];
+    const items = (body.image_data ?? []) as (string | string[])[];
     if (batch && items.length > 0 && this.#breaksImageBatches()) return 'internal-error';
-    if (batch && items.length > 0 && items.length !== rows.length) return bad('The length of image_data should be equal to the batch size.');
+    if (batch && items.length > 0 && items.length !== rows.length)
+      return bad('The length of image_data should be equal to the batch size.');
     const itemRows = rows.map((_, i) => (batch ? [items[i] ?? []].flat() : (items as string[])));
     if (itemRows.flat().some((item) => item.startsWith('/9j/'))) return 'internal-error';
     const images = await Promise.all(itemRows.map((row) => Promise.all(row.map(decodeImage))));
@@ -75,24 +79,34 @@ export class Generator {
       }
     }
     const lengths = prompts.map((prompt) => this.#model.expand(prompt).length);
-    const over = lengths.find((length) => body['return_logprob'] === true && start > length);
-    if (over !== undefined) return bad(`req.logprob_start_len=${start} is higher than the number of input tokens len(req.origin_input_ids)=${over}.`);
-    const maxNewTokens = (sampling['max_new_tokens'] ?? 128) as number;
+    const over = lengths.find((length) => body.return_logprob === true && start > length);
+    if (over !== undefined)
+      return bad(`req.logprob_start_len=${start} is higher than the number of input tokens len(req.origin_input_ids)=${over}.`);
+    const maxNewTokens = (sampling.max_new_tokens ?? 128) as number;
     const longest = Math.max(...lengths) + maxNewTokens;
-    if (longest > this.#info.contextLength) return bad(`Requested token count exceeds the model's maximum context length of ${this.#info.contextLength} tokens.`);
-    const rid = String(body['rid'] ?? Math.random());
+    if (longest > this.#info.contextLength)
+      return bad(`Requested token count exceeds the model's maximum context length of ${this.#info.contextLength} tokens.`);
+    const rid = String(body.rid ?? Math.random());
     const names = batch ? rows.map((_, i) => `${rid}_${i}`) : [rid];
     await this.#run(body, prompts, lengths, names, batch, fault, response);
     return 'done';
   }
 
-  async #run(body: Body, prompts: Prompt[], lengths: number[], names: string[], batch: boolean, fault: Fault | null, response: ServerResponse): Promise<void> {
+  async #run(
+    body: Body,
+    prompts: Prompt[],
+    lengths: number[],
+    names: string[],
+    batch: boolean,
+    fault: Fault | null,
+    response: ServerResponse,
+  ): Promise<void> {
     const received = Date.now() / 1000;
     const controller = new AbortController();
     for (const name of names) this.#running.set(name, controller);
-    const namespace = String(body['extra_key'] ?? '');
-    const withLogprob = body['return_logprob'] === true;
-    const start = (body['logprob_start_len'] ?? -1) as number;
+    const namespace = String(body.extra_key ?? '');
+    const withLogprob = body.return_logprob === true;
+    const start = (body.logprob_start_len ?? -1) as number;
     const page = this.#options.pageSize ?? 1;
     const keys = prompts.map((prompt) => this.#model.keys(prompt));
     // Rows of one batch cannot see each other's work, so all look first.
@@ -101,14 +115,19 @@ export class Generator {
       return Math.floor(Math.min(this.#cache.match(namespace, row), most) / page) * page;
     });
     const entered = Date.now() / 1000;
-    const reply = (i: number, tokens: readonly TokenLogprob[], reason: Record<string, unknown> | null, entries: Entry[]): Reply => {
+    const reply = (
+      i: number,
+      tokens: readonly TokenLogprob[],
+      reason: Record<string, unknown> | null,
+      entries: Entry[],
+    ): Reply => {
       const prompt = prompts[i] as Prompt;
       const now = Date.now() / 1000;
       const imageTokens = this.#model.expand(prompt).filter(({ image }) => image !== null).length;
       return {
         text: '',
         output_ids: tokens.map(({ id }) => id),
-        ...(body['return_prompt_token_ids'] === true && { prompt_token_ids: this.#model.expand(prompt).map(({ id }) => id) }),
+        ...(body.return_prompt_token_ids === true && { prompt_token_ids: this.#model.expand(prompt).map(({ id }) => id) }),
         meta_info: {
           id: names[i],
           finish_reason: reason,
@@ -118,8 +137,17 @@ export class Generator {
           ...(imageTokens > 0 && { image_tokens: imageTokens }),
           weight_version: this.weights,
           e2e_latency: now - received,
-          ...(this.#options.metrics && { queue_time: 0, forward_entry_time: entered, prefill_finished_time: now, request_received_ts: received, request_finished_ts: now }),
-          ...(withLogprob && { input_token_logprobs: entries, output_token_logprobs: tokens.map(({ logprob, id }): Entry => [logprob, id, null]) }),
+          ...(this.#options.metrics && {
+            queue_time: 0,
+            forward_entry_time: entered,
+            prefill_finished_time: now,
+            request_received_ts: received,
+            request_finished_ts: now,
+          }),
+          ...(withLogprob && {
+            input_token_logprobs: entries,
+            output_token_logprobs: tokens.map(({ logprob, id }): Entry => [logprob, id, null]),
+          }),
         },
       };
     };
@@ -130,11 +158,13 @@ export class Generator {
         this.#cache.insert(namespace, [...(keys[i] ?? []), ...tokens.slice(0, -1).map(String)]);
       });
       const sent = fault ? corrupt(replies, fault) : replies;
-      if (body['stream'] === true) response.end('data: [DONE]\n\n');
+      if (body.stream === true) response.end('data: [DONE]\n\n');
       else json(response, 200, batch ? sent : sent[0]);
     } catch (error) {
       if (!controller.signal.aborted) throw error;
-      const aborted = prompts.map((_, i) => reply(i, [], { type: 'abort', message: 'Aborted', status_code: null, err_type: null }, []));
+      const aborted = prompts.map((_, i) =>
+        reply(i, [], { type: 'abort', message: 'Aborted', status_code: null, err_type: null }, []),
+      );
       json(response, 200, batch ? aborted : aborted[0]);
     } finally {
       for (const name of names) this.#running.delete(name);
@@ -149,18 +179,18 @@ export class Generator {
     fault: Fault | null,
     response: ServerResponse,
   ): Promise<Reply[]> {
-    const parameters = (body['sampling_params'] ?? {}) as Body;
-    const start = (body['logprob_start_len'] ?? -1) as number;
-    const length = { type: 'length', length: parameters['max_new_tokens'] };
-    if (parameters['max_new_tokens'] === 0) {
-      if (body['return_logprob'] === true && start >= 0) {
+    const parameters = (body.sampling_params ?? {}) as Body;
+    const start = (body.logprob_start_len ?? -1) as number;
+    const length = { type: 'length', length: parameters.max_new_tokens };
+    if (parameters.max_new_tokens === 0) {
+      if (body.return_logprob === true && start >= 0) {
         const entries = await this.#model.logprobs(prompts, start, signal);
         return entries.map((row, i) => reply(i, [], length, row));
       }
       await Promise.all(prompts.map((prompt) => this.#model.prefill(prompt, signal)));
       return prompts.map((_, i) => reply(i, [], length, []));
     }
-    const stream = body['stream'] === true;
+    const stream = body.stream === true;
     if (stream) response.writeHead(200, { 'content-type': 'text/event-stream' });
     return Promise.all(
       prompts.map(async (prompt, i) => {
@@ -190,14 +220,14 @@ export class Generator {
 }
 
 function samplingOf(parameters: Body): Sampling {
-  const topK = (parameters['top_k'] ?? -1) as number;
+  const topK = (parameters.top_k ?? -1) as number;
   return {
-    maxNewTokens: (parameters['max_new_tokens'] ?? 128) as number,
-    temperature: (parameters['temperature'] ?? 1) as number,
-    topP: (parameters['top_p'] ?? 1) as number,
+    maxNewTokens: (parameters.max_new_tokens ?? 128) as number,
+    temperature: (parameters.temperature ?? 1) as number,
+    topP: (parameters.top_p ?? 1) as number,
     topK: topK === -1 ? 0 : topK,
-    seed: (parameters['sampling_seed'] ?? 0) as number,
-    stopIds: (parameters['stop_token_ids'] ?? []) as number[],
-    bannedIds: Object.keys((parameters['logit_bias'] ?? {}) as Body).map(Number),
+    seed: (parameters.sampling_seed ?? 0) as number,
+    stopIds: (parameters.stop_token_ids ?? []) as number[],
+    bannedIds: Object.keys((parameters.logit_bias ?? {}) as Body).map(Number),
   };
 }

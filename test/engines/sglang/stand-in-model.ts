@@ -38,7 +38,11 @@ export class StandInModel {
       const image = id === this.#imagePadId ? images[next] : undefined;
       if (!image) return [{ id, sent, image: null }];
       const index = next++;
-      return Array.from({ length: imageTokenCount(image.width, image.height, this.#info.geometry) }, () => ({ id, sent, image: index }));
+      return Array.from({ length: imageTokenCount(image.width, image.height, this.#info.geometry) }, () => ({
+        id,
+        sent,
+        image: index,
+      }));
     });
   }
 
@@ -47,15 +51,29 @@ export class StandInModel {
     const rows = prompts.map((prompt) => this.expand(prompt));
     const first = prompts[0] as Prompt;
     const cut = rows[0]?.[start + 1]?.sent ?? first.ids.length;
-    const together = rows.every((row) => row.slice(start + 1).every(({ image }) => image === null)) && prompts.every(({ ids }) => sameHead(ids, first.ids, cut));
+    const together =
+      rows.every((row) => row.slice(start + 1).every(({ image }) => image === null)) &&
+      prompts.every(({ ids }) => sameHead(ids, first.ids, cut));
     if (together && start + 1 < (rows[0]?.length ?? 0)) {
-      const scoring = await this.#engine.score(this.#context(first, cut), prompts.map(({ ids }) => ids.slice(cut)), { signal });
-      return scoring.rows.map((row, i) => [this.#entry(null, rows[i]?.[start]), ...row.map(({ logprob, id }): Entry => [logprob, this.#shown(id), null])]);
+      const scoring = await this.#engine.score(
+        this.#context(first, cut),
+        prompts.map(({ ids }) => ids.slice(cut)),
+        { signal },
+      );
+      return scoring.rows.map((row, i) => [
+        this.#entry(null, rows[i]?.[start]),
+        ...row.map(({ logprob, id }): Entry => [logprob, this.#shown(id), null]),
+      ]);
     }
     return Promise.all(prompts.map((prompt, i) => this.#separately(prompt, rows[i] ?? [], start, signal)));
   }
 
-  async generate(prompt: Prompt, sampling: Sampling, signal: AbortSignal, onToken: (token: TokenLogprob) => void): Promise<Generation> {
+  async generate(
+    prompt: Prompt,
+    sampling: Sampling,
+    signal: AbortSignal,
+    onToken: (token: TokenLogprob) => void,
+  ): Promise<Generation> {
     return this.#engine.generate(this.#context(prompt, prompt.ids.length), sampling, { signal, onToken });
   }
 
@@ -129,7 +147,13 @@ export class PrefixCache {
 export async function decodeImage(item: string): Promise<Image> {
   const bytes = Buffer.from(item.slice(item.indexOf(',') + 1), 'base64');
   const { width, height } = await sharp(bytes).metadata();
-  return { sha256: createHash('sha256').update(bytes).digest('hex'), bytes, mediaType: 'image/png', width: width ?? 0, height: height ?? 0 };
+  return {
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+    bytes,
+    mediaType: 'image/png',
+    width: width ?? 0,
+    height: height ?? 0,
+  };
 }
 
 function sameHead(a: readonly number[], b: readonly number[], length: number): boolean {

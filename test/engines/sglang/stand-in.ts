@@ -25,14 +25,24 @@ export interface StandIn {
   readonly url: string;
   readonly faults: FaultPlan;
   /** Every request so far: path and parsed body (pictures shortened). */
-  readonly requests: readonly { readonly path: string; readonly body: Record<string, unknown>; readonly headers: IncomingMessage['headers'] }[];
+  readonly requests: readonly {
+    readonly path: string;
+    readonly body: Record<string, unknown>;
+    readonly headers: IncomingMessage['headers'];
+  }[];
   fault(fault: Fault): void;
   /** As a crash: open connections break, new ones are refused. */
   die(): Promise<void>;
   close(): Promise<void>;
 }
 
-const ADMIN = new Set(['/flush_cache', '/abort_request', '/pause_generation', '/continue_generation', '/update_weights_from_disk']);
+const ADMIN = new Set([
+  '/flush_cache',
+  '/abort_request',
+  '/pause_generation',
+  '/continue_generation',
+  '/update_weights_from_disk',
+]);
 
 export async function startStandIn(engine: Engine, options: StandInOptions, port = 0): Promise<StandIn> {
   const info = await engine.describe();
@@ -73,9 +83,10 @@ export async function startStandIn(engine: Engine, options: StandInOptions, port
       response.writeHead(fault.status, { 'content-type': 'text/plain', ...fault.headers });
       return void response.end(fault.body ?? '', () => fault.close && request.socket.destroy());
     }
-    if (body === null) return json(response, 400, schemaError("{'type': 'json_invalid', 'loc': ('body', 1), 'msg': 'JSON decode error'}"));
+    if (body === null)
+      return json(response, 400, schemaError("{'type': 'json_invalid', 'loc': ('body', 1), 'msg': 'JSON decode error'}"));
     if (path === '/generate') {
-      const trajectory = decodeURIComponent(String(request.headers['x-smg-routing-key'] ?? body['rid'] ?? ''));
+      const trajectory = decodeURIComponent(String(request.headers['x-smg-routing-key'] ?? body.rid ?? ''));
       const outcome = await generator.generate(body, trajectory, fault, response);
       if (outcome === 'die') return die();
       if (outcome === 'internal-error') return internalError(response);
@@ -95,13 +106,27 @@ export async function startStandIn(engine: Engine, options: StandInOptions, port
   };
 }
 
-function route(path: string, body: Record<string, unknown>, response: ServerResponse, generator: Generator, info: EngineInfo, options: StandInOptions): void {
+function route(
+  path: string,
+  body: Record<string, unknown>,
+  response: ServerResponse,
+  generator: Generator,
+  info: EngineInfo,
+  options: StandInOptions,
+): void {
   const prefix = options.oldNames ? '/get_' : '/';
   switch (path) {
     case `${prefix}model_info`:
-      return json(response, 200, { model_path: info.model, is_generation: true, weight_version: generator.weights, has_image_understanding: true, ...options.modelInfo });
+      json(response, 200, {
+        model_path: info.model,
+        is_generation: true,
+        weight_version: generator.weights,
+        has_image_understanding: true,
+        ...options.modelInfo,
+      });
+      break;
     case `${prefix}server_info`:
-      return json(response, 200, {
+      json(response, 200, {
         version: options.version ?? '0.5.19',
         page_size: options.pageSize ?? 1,
         disable_radix_cache: false,
@@ -113,25 +138,36 @@ function route(path: string, body: Record<string, unknown>, response: ServerResp
         api_key: options.apiKey ?? null,
         ...options.serverInfo,
       });
+      break;
     case '/v1/models':
-      return json(response, 200, { object: 'list', data: [{ id: info.model, object: 'model', max_model_len: info.contextLength }] });
+      json(response, 200, {
+        object: 'list',
+        data: [{ id: info.model, object: 'model', max_model_len: info.contextLength }],
+      });
+      break;
     case '/v1/loads':
-      return json(response, 200, { loads: [{ dp_rank: 0, num_running_reqs: generator.running, num_waiting_reqs: 0 }] });
+      json(response, 200, { loads: [{ dp_rank: 0, num_running_reqs: generator.running, num_waiting_reqs: 0 }] });
+      break;
     case '/health':
-      return void response.writeHead(200).end();
+      response.writeHead(200).end();
+      break;
     case '/abort_request':
-      generator.abort(String(body['rid'] ?? ''), body['abort_all'] === true);
-      return void response.writeHead(200).end();
+      generator.abort(String(body.rid ?? ''), body.abort_all === true);
+      response.writeHead(200).end();
+      break;
     case '/flush_cache': {
       const flushed = generator.flush();
-      return void response.writeHead(flushed ? 200 : 400).end(flushed ? 'Cache flushed.\n' : 'Flush cache failed.\n');
+      response.writeHead(flushed ? 200 : 400).end(flushed ? 'Cache flushed.\n' : 'Flush cache failed.\n');
+      break;
     }
     case '/update_weights_from_disk':
-      generator.weights = String(body['weight_version'] ?? generator.weights);
+      generator.weights = String(body.weight_version ?? generator.weights);
       generator.flush();
-      return json(response, 200, { success: true, message: 'Succeeded to update model weights.', num_paused_requests: 0 });
+      json(response, 200, { success: true, message: 'Succeeded to update model weights.', num_paused_requests: 0 });
+      break;
     default:
-      return json(response, 404, { detail: 'Not Found' });
+      json(response, 404, { detail: 'Not Found' });
+      break;
   }
 }
 
@@ -167,6 +203,7 @@ function parse(source: string): Record<string, unknown> | null {
 }
 
 function shortened(body: Record<string, unknown>): Record<string, unknown> {
-  const short = (value: unknown): unknown => (typeof value === 'string' ? value.slice(0, 40) : Array.isArray(value) ? value.map(short) : value);
-  return 'image_data' in body ? { ...body, image_data: short(body['image_data']) } : body;
+  const short = (value: unknown): unknown =>
+    typeof value === 'string' ? value.slice(0, 40) : Array.isArray(value) ? value.map(short) : value;
+  return 'image_data' in body ? { ...body, image_data: short(body.image_data) } : body;
 }
