@@ -37,7 +37,8 @@ export class WorkerThread {
         reject(new EngineError('a worker thread ended while starting', { found: `exit code ${code}` })),
       );
     });
-    worker.removeAllListeners();
+    // Of these events only: Node listens to others on the same object.
+    for (const event of ['message', 'error', 'exit']) worker.removeAllListeners(event);
     if (reply.kind === 'ready') return new WorkerThread(worker);
     await worker.terminate();
     throw reply.kind === 'failed' ? fromWireError(reply.error) : new EngineError('a worker thread spoke out of turn');

@@ -1,9 +1,14 @@
 // Writes a random Qwen3-VL checkpoint of a few kilobytes, whole or spoiled on purpose, for tests that need a model of any weights.
-import { mkdtemp, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterAll } from 'vitest';
 import { createRandom } from '../../../src/random.js';
 import type { TokenContext } from '../../../src/types.js';
+
+/** Folders to remove after the test file that imports this module. */
+const folders: string[] = [];
+afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true }))));
 
 export const vocabularySize = 101;
 export const imageTokenId = 7;
@@ -30,6 +35,7 @@ export interface CheckpointOptions {
 /** The path of a fresh folder in the system's temporary directory. */
 export async function writeTinyCheckpoint(options: CheckpointOptions = {}): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'ssr-tiny-'));
+  folders.push(directory);
   const config = tinyConfig(options.tied ?? true);
   const tensors = randomTensors(config, options.dtype ?? 'F32');
   options.tensors?.(tensors);
