@@ -19,7 +19,7 @@ export const livevqa: DataSource = {
     record: z.object({ sample_id: idCell, query: textCell, query_image: textCell, gt_answer: z.string().nullable() }),
     question: (record, _place, details) => ({
       id: record.sample_id,
-      type: typeof details?.['topic'] === 'string' ? details['topic'] : record.sample_id.replace(/_\d.*$/, ''),
+      type: typeof details?.topic === 'string' ? details.topic : record.sample_id.replace(/_\d.*$/, ''),
       question: record.query,
       answers: goldAnswers(record.gt_answer),
       pictures: [{ kind: 'file', path: `image/${fileName(record.query_image)}` }],

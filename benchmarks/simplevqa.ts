@@ -14,7 +14,7 @@ export const simplevqa: DataSource = {
   expected: { questions: 1013, sourceRows: 2025 },
   contents: table({
     // test_200.parquet is a later sample of the same questions.
-    files: { matching: /(?:^|\/)test[^/]*\.parquet$/, except: /test_200/ },
+    files: { matching: /(?:^|[/_-])test[^/]*\.parquet$/, except: /test_200/ },
     pictures: 'image',
     row: z.object({
       data_id: idCell,

@@ -72,6 +72,13 @@ describe('preparing from a hub', () => {
     ]);
   });
 
+  it('asks once for each picture beside a JSON file', async () => {
+    const { source, options, folder } = await publish('livevqa');
+    await prepare(source, await repositoryFiles(source.repository, source.pins, options), { folder });
+    expect(hub?.received.filter(({ method }) => method === 'HEAD')).toEqual([]);
+    expect(hub?.received.filter(({ path }) => path.startsWith('/objects/')).length).toBe(5);
+  });
+
   it('ends with the right message when access is refused, and works once it is granted', async () => {
     const { source, options, folder } = await publish('livevqa');
     hub?.faults.push({ status: 403, headers: { 'x-error-code': 'GatedRepo' } });
