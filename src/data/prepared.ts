@@ -53,8 +53,6 @@ export type PreparedManifest = z.infer<typeof manifestSchema>;
 /** One line of image-search.jsonl: what reverse image search found for the picture of a question. */
 export const imageSearchEntrySchema = z.object({
   id: z.string().min(1),
-  /** SHA-256 of the question's picture as it is loaded. */
-  picture: hash.optional(),
   results: z.array(z.object({ title: z.string(), thumbnail: imagePathSchema.optional(), thumbnailUrl: z.string().optional() })),
 });
 

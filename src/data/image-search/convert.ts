@@ -1,7 +1,6 @@
 // A cache of image searches made part of a prepared folder: image-search.jsonl, thumbnails among the images.
-import { open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { loadImage } from '../../media/image.js';
 import { writeWhole } from '../hub/cache.js';
 import { sha256OfFile } from '../hub/digest.js';
 import { indexLines } from '../indexed-lines.js';
@@ -24,18 +23,17 @@ export interface ConvertedSearches {
 /** Adds the searches for questions of this folder and leaves out all others; an earlier cache is replaced. */
 export async function addImageSearches(folder: string, searches: AsyncIterable<CachedSearch>): Promise<ConvertedSearches> {
   const manifest = await readManifest(folder);
-  const pictures = await questionPictures(folder);
-  const missing = new Set(pictures.keys());
+  const index = await readIndex(folder);
+  const missing = new Set(index.ids);
   const target = join(folder, 'image-search.jsonl');
   const file = await open(`${target}.preparing`, 'w');
   let pages = 0;
   let thumbnails = 0;
   try {
     for await (const { id, pages: found } of searches) {
-      const picture = pictures.get(id);
-      if (picture === undefined || !missing.delete(id)) continue;
+      if (!missing.delete(id)) continue;
       const results = await Promise.all(found.map((page) => toResult(page, folder)));
-      const entry: ImageSearchEntry = { id, ...(picture && { picture: await shownSha256(folder, picture) }), results };
+      const entry: ImageSearchEntry = { id, results };
       await file.write(`${JSON.stringify(entry)}\n`);
       pages += results.length;
       thumbnails += results.filter(({ thumbnail }) => thumbnail !== undefined).length;
@@ -46,38 +44,36 @@ export async function addImageSearches(folder: string, searches: AsyncIterable<C
   await rename(`${target}.preparing`, target);
   const sha256 = { ...manifest.sha256, 'image-search.jsonl': await sha256OfFile(target) };
   await writeWhole(join(folder, 'manifest.json'), `${JSON.stringify({ ...manifest, sha256 }, null, 2)}\n`);
-  await removeUnused(folder, target);
-  return { questions: pictures.size, missing: [...missing], pages, thumbnails, withoutThumbnail: pages - thumbnails };
+  await removeUnused(folder, index.images, target);
+  return { questions: index.ids.length, missing: [...missing], pages, thumbnails, withoutThumbnail: pages - thumbnails };
 }
 
-/** Thumbnails of an earlier cache. */
-async function removeUnused(folder: string, searchFile: string): Promise<void> {
-  const used = new Set<string>();
-  await indexLines(join(folder, 'index.jsonl'), (line) => {
-    for (const image of parseJson(line, preparedQuestionSchema, folder).images) used.add(image);
+interface Index {
+  readonly ids: readonly string[];
+  readonly images: ReadonlySet<string>;
+}
+
+async function readIndex(folder: string): Promise<Index> {
+  const ids: string[] = [];
+  const images = new Set<string>();
+  const file = join(folder, 'index.jsonl');
+  await indexLines(file, (line, lineNumber) => {
+    const question = parseJson(line, preparedQuestionSchema, `${file}:${lineNumber}`);
+    ids.push(question.id);
+    for (const image of question.images) images.add(image);
   });
+  return { ids, images };
+}
+
+/** Thumbnails of an earlier cache go. */
+async function removeUnused(folder: string, ofQuestions: ReadonlySet<string>, searchFile: string): Promise<void> {
+  const used = new Set(ofQuestions);
   await indexLines(searchFile, (line) => {
     for (const { thumbnail } of parseJson(line, imageSearchEntrySchema, searchFile).results) if (thumbnail) used.add(thumbnail);
   });
   for (const name of await readdir(join(folder, 'images'))) {
     if (!used.has(`images/${name}`)) await rm(join(folder, 'images', name));
   }
-}
-
-/** The first picture of each question, which is the one that is searched for; empty where the question has none. */
-async function questionPictures(folder: string): Promise<Map<string, string>> {
-  const pictures = new Map<string, string>();
-  const file = join(folder, 'index.jsonl');
-  await indexLines(file, (line, lineNumber) => {
-    const { id, images } = parseJson(line, preparedQuestionSchema, `${file}:${lineNumber}`);
-    pictures.set(id, images[0] ?? '');
-  });
-  return pictures;
-}
-
-/** The hash that the picture has once it is loaded: EXIF turns some. */
-async function shownSha256(folder: string, name: string): Promise<string> {
-  return (await loadImage(await readFile(join(folder, name)), name)).sha256;
 }
 
 async function toResult(

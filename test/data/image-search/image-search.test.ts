@@ -4,7 +4,6 @@ import sharp from 'sharp';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { picture } from '../../../scripts/fixtures/pictures.js';
 import { put, writeJson, writeJsonLines, writeZip } from '../../../scripts/fixtures/write.js';
-import { openCachedImageSearch } from '../../../src/data/image-search/cached.js';
 import { addImageSearches } from '../../../src/data/image-search/convert.js';
 import { readPickle } from '../../../src/data/image-search/pickle.js';
 import { type CachedSearch, deepEyesSearches, fvqaPickleSearches, marsSearches } from '../../../src/data/image-search/sources.js';
@@ -12,7 +11,8 @@ import { openPrepared } from '../../../src/data/loader.js';
 import { exportMars } from '../../../src/data/mars-export.js';
 import { folderFiles } from '../../../src/data/source-files.js';
 import { verifyPrepared } from '../../../src/data/verify.js';
-import { ToolError } from '../../../src/errors.js';
+import { ToolError, UsageError } from '../../../src/errors.js';
+import { createPrecomputedSearch } from '../../../src/tools/image-search/precomputed.js';
 import { type Prepared, prepareFixture, temporaryFolder } from '../support.js';
 
 const golden = new URL('../../golden/data/', import.meta.url).pathname;
@@ -90,16 +90,16 @@ describe('a cache in a prepared folder', () => {
     });
     expect((await verifyPrepared(fvqa.folder)).faults).toEqual([]);
     const benchmark = await openPrepared(fvqa.folder);
-    const search = await openCachedImageSearch(fvqa.folder, { results: 4, thumbnails: true });
+    const search = await createPrecomputedSearch(fvqa.folder, 4);
     const image = async (id: string) => (await benchmark.load(id)).images[0]!;
-    const found = await search.search(await image('fvqa_test_0'));
-    expect(found.map(({ title, thumbnail }) => [title, thumbnail?.width])).toEqual([
+    const found = await search.ask(await image('fvqa_test_0'));
+    expect(found.results.map(({ title, thumbnail }) => [title, thumbnail?.width])).toEqual([
       ['A castle – Wikipedia', undefined],
       ['Castle', 8],
       ['Lost', undefined],
       ['Grey castle', 5],
     ]);
-    await expect(search.search(await image('fvqa_test_1'))).rejects.toThrow(ToolError);
+    await expect(search.ask(await image('fvqa_test_1'))).rejects.toThrow(ToolError);
   });
 
   it('is replaced by another, leaving no thumbnails behind', async () => {
@@ -118,9 +118,13 @@ describe('a cache in a prepared folder', () => {
     const summary = await addImageSearches(fvqa.folder, deepEyesSearches(join(folder, 'cache.json'), await folderFiles(folder)));
     expect(summary).toMatchObject({ missing: ['fvqa_test_0', 'fvqa_test_2', 'fvqa_test_3'], pages: 3, thumbnails: 1 });
     expect((await verifyPrepared(fvqa.folder)).faults).toEqual([]);
-    const search = await openCachedImageSearch(fvqa.folder, { results: 5, thumbnails: false });
+    const search = await createPrecomputedSearch(fvqa.folder, 5);
     const image = (await (await openPrepared(fvqa.folder)).load('fvqa_test_1')).images[0]!;
-    expect(await search.search(image)).toEqual([{ title: 'First' }, { title: 'Second' }, { title: '' }]);
+    expect((await search.ask(image)).results.map(({ title, thumbnail }) => [title, thumbnail?.width])).toEqual([
+      ['First', 20],
+      ['Second', undefined],
+      [undefined, undefined],
+    ]);
   });
 
   it('comes from the lists of a MARS set as well', async () => {
@@ -154,9 +158,7 @@ describe('a cache in a prepared folder', () => {
 
   it('is asked for where there is none', async () => {
     const other = await prepareFixture('visualprobe', root);
-    await expect(openCachedImageSearch(other.folder, { results: 5, thumbnails: true })).rejects.toThrow(
-      /no cache of image searches/,
-    );
+    await expect(createPrecomputedSearch(other.folder, 5)).rejects.toThrow(UsageError);
     await writeFile(join(root, 'text.pkl'), 'version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 4220000\n');
     await expect(all(fvqaPickleSearches(join(root, 'text.pkl')))).rejects.toThrow(/Git LFS pointer/);
   });
