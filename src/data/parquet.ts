@@ -1,7 +1,7 @@
 // Parquet files read one whole row group at a time: a slice of a group costs as much as the group, again and again.
 import { type FileHandle, open } from 'node:fs/promises';
 import { type AsyncBuffer, type FileMetaData, parquetMetadataAsync, parquetReadObjects, parquetSchema } from 'hyparquet';
-import { compressors } from 'hyparquet-compressors';
+import { compressors as packagedCompressors } from 'hyparquet-compressors';
 import { DataError } from '../errors.js';
 import type { CellRow } from './cells.js';
 import { refuseLfsPointer } from './hub/lfs-pointer.js';
@@ -23,8 +23,11 @@ export interface TableFile {
   close(): Promise<void>;
 }
 
-/** Peak memory of reading, measured on groups of 100 to 600 MB of pictures: below five times the group. */
-export const memoryPerGroupByte = 5;
+/** Peak memory of reading a group of pictures, as a multiple of its size: read once, unpacked once, and room for the rest. */
+export const memoryPerGroupByte = 3;
+
+/** Snappy is left to hyparquet itself: the packaged one is WebAssembly, whose memory holds every page twice more and never shrinks. */
+const { SNAPPY: _, ...compressors } = packagedCompressors;
 
 /** Throws DataError for anything that is not a parquet file. */
 export async function openTable(path: string): Promise<TableFile> {
