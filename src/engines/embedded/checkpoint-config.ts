@@ -3,83 +3,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { CheckpointError } from '../../errors.js';
-
-const count = z.number().int().positive();
-const tokenId = z.number().int().nonnegative();
-const threeNumbers = z.tuple([z.number(), z.number(), z.number()]);
-
-const ropeSchema = z.looseObject({
-  rope_type: z.string().optional(),
-  type: z.string().optional(),
-  rope_theta: z.number().positive().optional(),
-  mrope_section: z.tuple([count, count, count]).optional(),
-  mrope_interleaved: z.boolean().optional(),
-});
-
-const textSchema = z.looseObject({
-  vocab_size: count,
-  hidden_size: count,
-  intermediate_size: count,
-  num_hidden_layers: count,
-  num_attention_heads: count,
-  num_key_value_heads: count,
-  head_dim: count,
-  hidden_act: z.literal('silu').default('silu'),
-  max_position_embeddings: count,
-  rms_norm_eps: z.number().positive().default(1e-6),
-  attention_bias: z.boolean().default(false),
-  /** transformers 5 writes rope_parameters; published checkpoints have rope_theta and rope_scaling. */
-  rope_parameters: ropeSchema.nullish(),
-  rope_theta: z.number().positive().optional(),
-  rope_scaling: ropeSchema.nullish(),
-  tie_word_embeddings: z.boolean().optional(),
-});
-
-const visionSchema = z.looseObject({
-  depth: count,
-  hidden_size: count,
-  intermediate_size: count,
-  num_heads: count,
-  in_channels: z.literal(3).default(3),
-  patch_size: count,
-  temporal_patch_size: count,
-  spatial_merge_size: count,
-  out_hidden_size: count,
-  num_position_embeddings: count,
-  deepstack_visual_indexes: z.array(z.number().int().nonnegative()),
-  hidden_act: z.literal('gelu_pytorch_tanh').default('gelu_pytorch_tanh'),
-  rope_parameters: ropeSchema.nullish(),
-});
-
-const configSchema = z.looseObject({
-  architectures: z.tuple([z.literal('Qwen3VLForConditionalGeneration')]),
-  model_type: z.literal('qwen3_vl'),
-  text_config: textSchema,
-  vision_config: visionSchema,
-  image_token_id: tokenId,
-  video_token_id: tokenId,
-  tie_word_embeddings: z.boolean().default(false),
-});
-
-const preprocessorSchema = z.looseObject({
-  patch_size: count,
-  temporal_patch_size: count,
-  merge_size: count,
-  image_mean: threeNumbers,
-  image_std: threeNumbers,
-  size: z.looseObject({ shortest_edge: count, longest_edge: count }).optional(),
-  min_pixels: count.optional(),
-  max_pixels: count.optional(),
-  resample: z.literal(3).default(3),
-  rescale_factor: z
-    .number()
-    .positive()
-    .default(1 / 255),
-  do_resize: z.literal(true).default(true),
-  do_rescale: z.literal(true).default(true),
-  do_normalize: z.literal(true).default(true),
-  do_convert_rgb: z.literal(true).default(true),
-});
+import {
+  configSchema,
+  preprocessorSchema,
+  type RawPreprocessorConfig,
+  type RawTextConfig,
+  type RawVisionConfig,
+} from './config-schema.js';
 
 export interface TextConfig {
   readonly vocabularySize: number;
@@ -152,7 +82,7 @@ export async function readModelConfig(directory: string): Promise<ModelConfig> {
   return model;
 }
 
-function textConfig(text: z.infer<typeof textSchema>, file: string): TextConfig {
+function textConfig(text: RawTextConfig, file: string): TextConfig {
   const rope = text.rope_parameters ?? text.rope_scaling ?? {};
   const kind = rope.rope_type ?? rope.type ?? 'default';
   if (kind !== 'default' && kind !== 'mrope') {
@@ -183,7 +113,7 @@ function textConfig(text: z.infer<typeof textSchema>, file: string): TextConfig 
   };
 }
 
-function visionConfig(vision: z.infer<typeof visionSchema>): VisionConfig {
+function visionConfig(vision: RawVisionConfig): VisionConfig {
   return {
     depth: vision.depth,
     hiddenSize: vision.hidden_size,
@@ -199,7 +129,7 @@ function visionConfig(vision: z.infer<typeof visionSchema>): VisionConfig {
   };
 }
 
-function pixelConfig(raw: z.infer<typeof preprocessorSchema>, file: string): PixelConfig {
+function pixelConfig(raw: RawPreprocessorConfig, file: string): PixelConfig {
   const minPixels = raw.min_pixels ?? raw.size?.shortest_edge;
   const maxPixels = raw.max_pixels ?? raw.size?.longest_edge;
   if (minPixels === undefined || maxPixels === undefined) {

@@ -1,5 +1,6 @@
 // Brings the cache of a context up to date: what is cached of it is kept, copied from a shared prefix or moved from a scored branch;
-// only the rest is computed. Images are encoded when their rows are.
+// only the rest is computed. Images are encoded when their rows are; features are not kept for other calls or trajectories, because
+// an image's rows are computed once anyway and the work counted must not depend on which trajectory came first.
 import { EngineError } from '../../errors.js';
 import { imageTokenGrid } from '../../media/geometry.js';
 import type { Image, TokenContext, Usage } from '../../types.js';

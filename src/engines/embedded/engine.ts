@@ -29,13 +29,11 @@ export interface EmbeddedOptions {
 /** Checks the checkpoint, then starts the workers; throws a CheckpointError before any thread exists. */
 export async function createEmbeddedEngine(directory: string, options: EmbeddedOptions = {}): Promise<Engine> {
   const checkpoint = await openCheckpoint(resolve(directory));
-  const count = options.workers ?? Math.min(availableParallelism(), DEFAULT_WORKERS);
-  if (!Number.isInteger(count) || count < 1)
-    throw new EngineError('wrong number of workers', { expected: 'at least 1', found: `${count}` });
+  const count = positive('workers', options.workers ?? Math.min(availableParallelism(), DEFAULT_WORKERS));
   const settings = {
     checkpoint,
-    maxCacheTokens: options.maxCacheTokens ?? defaultCacheTokens(checkpoint),
-    chunkTokens: options.chunkTokens ?? DEFAULT_CHUNK_TOKENS,
+    maxCacheTokens: positive('maxCacheTokens', options.maxCacheTokens ?? defaultCacheTokens(checkpoint)),
+    chunkTokens: positive('chunkTokens', options.chunkTokens ?? DEFAULT_CHUNK_TOKENS),
   };
   const started = await Promise.allSettled(Array.from({ length: count }, () => WorkerThread.start(settings)));
   const workers = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
@@ -45,6 +43,11 @@ export async function createEmbeddedEngine(directory: string, options: EmbeddedO
     throw failure.reason;
   }
   return engineOver(checkpoint, workers);
+}
+
+function positive(option: string, value: number): number {
+  if (Number.isInteger(value) && value >= 1) return value;
+  throw new EngineError(`${option} is no count`, { expected: 'a whole number, at least 1', found: `${value}` });
 }
 
 /** Half of what the weights leave is the most: a cache that grows exists twice for a moment. */

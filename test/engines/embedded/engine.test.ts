@@ -156,9 +156,9 @@ describe('a wrong call', () => {
     );
   });
 
-  it('a number of workers below one is refused', async () => {
-    await expect(createEmbeddedEngine(directory, { workers: 0 })).rejects.toThrow(
-      /wrong number of workers; expected at least 1, found 0/,
+  it.each(['workers', 'maxCacheTokens', 'chunkTokens'] as const)('%s of zero is refused', async (option) => {
+    await expect(createEmbeddedEngine(directory, { [option]: 0 })).rejects.toThrow(
+      `${option} is no count; expected a whole number, at least 1, found 0`,
     );
   });
 });

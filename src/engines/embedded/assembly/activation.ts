@@ -39,10 +39,19 @@ export function geluErf(x: usize, count: usize): void {
   }
 }
 
-/** The largest of `count` floats. */
+/** The largest of `count` floats, at least one. */
 export function maximum(x: usize, count: usize): f32 {
   let best = load<f32>(x);
-  for (let i: usize = 1; i < count; i++) best = max<f32>(best, load<f32>(x + (i << 2)));
+  let i: usize = 0;
+  if (count >= 4) {
+    let four = v128.load(x);
+    for (i = 4; i + 4 <= count; i += 4) four = f32x4.max(four, v128.load(x + (i << 2)));
+    best = max<f32>(
+      max<f32>(f32x4.extract_lane(four, 0), f32x4.extract_lane(four, 1)),
+      max<f32>(f32x4.extract_lane(four, 2), f32x4.extract_lane(four, 3)),
+    );
+  }
+  for (; i < count; i++) best = max<f32>(best, load<f32>(x + (i << 2)));
   return best;
 }
 
