@@ -1,5 +1,5 @@
 // From options to servers that have passed the preflight: one model, one set of weights, alive enough to compute a token.
-import { EngineError } from '../../errors.js';
+import { EngineError, UsageError } from '../../errors.js';
 import type { EngineInfo } from '../../types.js';
 import { singleBody } from './body.js';
 import { Breaker, DEFAULT_BREAKER } from './breaker.js';
@@ -57,6 +57,9 @@ export async function connect(options: SglangOptions): Promise<Connection> {
 }
 
 async function connectServer(url: string, model: ModelFacts, options: SglangOptions): Promise<SglangServer> {
+  if (!URL.canParse(url) || !/^https?:/.test(url)) {
+    throw new UsageError('no address of a server', { where: '--engine-url', expected: 'http://HOST:PORT', found: url });
+  }
   const surroundings = options.surroundings ?? REAL_SURROUNDINGS;
   const breaker = new Breaker(options.breaker ?? DEFAULT_BREAKER, surroundings.clock);
   const http = new HttpClient({

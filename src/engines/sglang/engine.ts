@@ -65,14 +65,7 @@ class Client implements SglangEngine {
 
   async prefill(context: TokenContext, options: PrefillOptions = {}): Promise<Usage> {
     const { pool, prefill } = this.#connection;
-    if (options.shared) {
-      const usages = await Promise.allSettled(pool.live.map((place) => this.#warm(context, place, options.signal)));
-      this.#trajectories.forget(context.trajectory);
-      const done = usages.filter((usage) => usage.status === 'fulfilled').map(({ value }) => value);
-      if (done.length === 0)
-        throw (usages[0] as PromiseRejectedResult | undefined)?.reason ?? (await pool.place(context.trajectory));
-      return done.reduce(add);
-    }
+    if (options.shared) return this.#warmEverywhere(context, options.signal);
     const place = await pool.place(context.trajectory);
     const trajectory = this.#trajectories.of(context);
     const first = trajectory.cachedPositions === 0;
@@ -161,6 +154,18 @@ class Client implements SglangEngine {
 
   async close(): Promise<void> {
     await Promise.all(this.#connection.pool.servers.map(({ http }) => http.close()));
+  }
+
+  /** At every live place; it is enough when one of them succeeds, since the others are left alone from then on. */
+  async #warmEverywhere(context: TokenContext, signal: AbortSignal | undefined): Promise<Usage> {
+    const { pool } = this.#connection;
+    const places = pool.live;
+    if (places.length === 0) await pool.place(context.trajectory); // throws, naming them all
+    const usages = await Promise.allSettled(places.map((place) => this.#warm(context, place, signal)));
+    this.#trajectories.forget(context.trajectory);
+    const done = usages.flatMap((usage) => (usage.status === 'fulfilled' ? [usage.value] : []));
+    if (done.length === 0) throw (usages[0] as PromiseRejectedResult).reason;
+    return done.reduce(add);
   }
 
   /** Zero new tokens at one place. What a trajectory begins with is remembered, since others begin with it too: it is s. */

@@ -1,4 +1,5 @@
 // HTTP to one SGLang server: a keep-alive pool, a time limit per request, and the client's only retry layer.
+import { setMaxListeners } from 'node:events';
 import { Pool } from 'undici';
 import { EngineError, EngineUnavailableError } from '../../errors.js';
 import type { Body } from './body.js';
@@ -146,6 +147,8 @@ export class HttpClient {
     const connection = new AbortController();
     const timer = new AbortController();
     const { signal } = request;
+    // All requests of a run listen to one signal; that is many listeners and no leak.
+    if (signal) setMaxListeners(0, signal);
     let cancel = (): void => undefined;
     const stopped = new Promise<'timeout' | 'cancelled'>((resolve) => {
       cancel = () => resolve('cancelled');

@@ -90,16 +90,22 @@ export class SglangServer {
 
   /** One request per row, all at once; the first failure aborts the others. */
   async #rows(call: Call): Promise<Sent[]> {
-    const siblings = new AbortController();
-    const signal = call.signal ? AbortSignal.any([call.signal, siblings.signal]) : siblings.signal;
+    const all = new AbortController();
+    const cancel = (): void => all.abort(call.signal?.reason);
+    if (call.signal?.aborted) cancel();
+    call.signal?.addEventListener('abort', cancel, { once: true });
     const rows = call.idsTexts.map((idsText, i) =>
-      this.#single(call, idsText, call.echo && i === 0, signal, readJson).catch((error: unknown) => {
-        siblings.abort(error);
+      this.#single(call, idsText, call.echo && i === 0, all.signal, readJson).catch((error: unknown) => {
+        all.abort(error);
         throw error;
       }),
     );
-    await Promise.allSettled(rows);
-    return Promise.all(rows);
+    try {
+      await Promise.allSettled(rows);
+      return await Promise.all(rows);
+    } finally {
+      call.signal?.removeEventListener('abort', cancel);
+    }
   }
 
   async #single(

@@ -51,6 +51,11 @@ describe('preflight', () => {
     expect((error as Error).message).toMatch(/http:\/\/127.0.0.1:9\/model_info: cannot reach the server.*ssr serve/);
   });
 
+  it('wants addresses that are some', async () => {
+    for (const url of ['localhost:30000', 'nowhere', ''])
+      await expect(sglang([url])).rejects.toThrow(/--engine-url: no address of a server/);
+  });
+
   it('notices a scheduler that is dead behind living pages', async () => {
     const server = await standIn();
     server.fault({ kind: 'hang' });
