@@ -80,8 +80,9 @@ async function fileBuffer(handle: FileHandle): Promise<AsyncBuffer> {
     async slice(start, end = size) {
       const bytes = new Uint8Array(Math.max(0, Math.min(end, size) - start));
       for (let filled = 0; filled < bytes.length; ) {
-        const length = Math.min(bytes.length - filled, 1 << 30);
-        const { bytesRead } = await handle.read(bytes, filled, length, start + filled);
+        // Node ends the process on reads of 2 GB and more.
+        const part = bytes.subarray(filled, filled + (1 << 30));
+        const { bytesRead } = await handle.read(part, 0, part.length, start + filled);
         if (bytesRead === 0) throw new DataError('the file ended early', { expected: `${bytes.length} bytes at ${start}` });
         filled += bytesRead;
       }

@@ -26,6 +26,8 @@ const stored = 0;
 const deflated = 8;
 const inZip64 = 0xffffffff;
 const largestEntry = 1 << 30;
+/** Node ends the process on reads of 2 GB and more. */
+const largestRead = 1 << 30;
 
 /** Throws DataError when the file is no zip archive. */
 export async function openZip(path: string): Promise<ZipFile> {
@@ -45,17 +47,20 @@ async function readDirectory(file: FileHandle, path: string): Promise<Entry[]> {
   const { size } = await file.stat();
   const tail = await readAt(file, Math.max(0, size - 0xffff - 22), Math.min(size, 0xffff + 22), path);
   const end = tail.lastIndexOf('PK\x05\x06', undefined, 'latin1');
-  if (end === -1) throw new DataError('not a zip archive', { where: path });
+  if (end === -1 || end + 22 > tail.length) throw new DataError('not a zip archive', { where: path });
   let start = tail.readUInt32LE(end + 16);
   let length = tail.readUInt32LE(end + 12);
+  let count = tail.readUInt16LE(end + 10);
   const locator = tail.lastIndexOf('PK\x06\x07', end, 'latin1');
-  if ((start === inZip64 || length === inZip64) && locator !== -1) {
+  if ((start === inZip64 || length === inZip64 || count === 0xffff) && locator !== -1) {
     const record = await readAt(file, Number(tail.readBigUInt64LE(locator + 8)), 56, path);
+    count = Number(record.readBigUInt64LE(32));
     length = Number(record.readBigUInt64LE(40));
     start = Number(record.readBigUInt64LE(48));
   }
   const directory = await readAt(file, start, length, path);
   const entries: Entry[] = [];
+  let seen = 0;
   for (let at = 0; at + 46 <= directory.length && directory.readUInt32LE(at) === 0x02014b50; ) {
     const [nameLength, extraLength, commentLength] = [28, 30, 32].map((field) => directory.readUInt16LE(at + field)) as [
       number,
@@ -64,8 +69,11 @@ async function readDirectory(file: FileHandle, path: string): Promise<Entry[]> {
     ];
     const entry = readHeader(directory.subarray(at, at + 46 + nameLength + extraLength), nameLength);
     if (!entry.name.endsWith('/')) entries.push(entry);
+    seen += 1;
     at += 46 + nameLength + extraLength + commentLength;
   }
+  if (seen !== count)
+    throw new DataError('the archive is damaged', { where: path, expected: `${count} entries`, found: `${seen}` });
   return entries;
 }
 
@@ -118,9 +126,14 @@ async function unpack(packed: Buffer, { method, bytes }: Entry, where: string): 
 }
 
 async function readAt(file: FileHandle, position: number, length: number, where: string): Promise<Buffer> {
+  const { size } = await file.stat();
+  if (position + length > size) throw new DataError('the archive ends early', { where });
   const buffer = Buffer.alloc(length);
-  const { bytesRead } = await file.read(buffer, 0, length, position);
-  if (bytesRead < length) throw new DataError('the archive ends early', { where });
+  for (let filled = 0; filled < length; ) {
+    const { bytesRead } = await file.read(buffer, filled, Math.min(length - filled, largestRead), position + filled);
+    if (bytesRead === 0) throw new DataError('the archive ends early', { where });
+    filled += bytesRead;
+  }
   return buffer;
 }
 
@@ -128,6 +141,10 @@ async function withFile<T>(path: string, run: (file: FileHandle) => Promise<T>):
   const file = await open(path, 'r');
   try {
     return await run(file);
+  } catch (cause) {
+    // A field that points outside the buffer it stands in.
+    if (cause instanceof RangeError) throw new DataError('the archive is damaged', { where: path, cause });
+    throw cause;
   } finally {
     await file.close();
   }
