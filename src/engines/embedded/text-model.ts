@@ -175,7 +175,7 @@ export class TextModel {
     const width = heads * headWidth;
     const mixed = this.#scratch.floats('mixed', batch.ids.length * width);
     const longest = Math.max(...batch.blocks.map((block) => block.prefixRows + block.rows));
-    const scores = this.#scratch.floats('scores', longest + 8);
+    const scores = this.#scratch.floats('scores', 2 * (longest + 8));
     const values = keyValueHeads * headWidth * 4;
     let start = 0;
     for (const { rows, prefixRows } of batch.blocks) {

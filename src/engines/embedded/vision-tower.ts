@@ -144,7 +144,7 @@ export class VisionTower {
       3 * size,
       0,
       0,
-      this.#scratch.floats('scores', patches + 8),
+      this.#scratch.floats('scores', 2 * (patches + 8)),
     );
     projectOnto(run, block.attentionOutput, mixed, hidden, patches);
 

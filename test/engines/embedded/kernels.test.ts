@@ -133,7 +133,7 @@ describe('attention', () => {
     const start = put(cache);
     const branch = start + (prefixLength + 2) * rowSize * 4;
     const out = kernels.memory.allocate(queries.length * 4);
-    const scores = kernels.memory.allocate((prefixLength + rows + 8) * 4);
+    const scores = kernels.memory.allocate(2 * (prefixLength + rows + 8) * 4);
     kernels.run.attention(
       ...([put(queries), 2 * width, out, 2 * width, rows, 2, 2, width, 0.5] as const),
       ...([start, start + width * 4, prefixLength, branch, branch + width * 4, rowSize] as const),

@@ -26,7 +26,7 @@ export function gemm(
   const panelBytes = depth * PANEL_BYTES;
   for (let panel: usize = 0; panel < panels; panel++) {
     const w = weights + panel * panelBytes;
-    const b = bias === 0 ? 0 : bias + panel * PANEL_BYTES;
+    const b: usize = bias === 0 ? <usize>0 : bias + panel * PANEL_BYTES;
     const out = y + panel * PANEL_BYTES;
     let row: usize = 0;
     for (; row + 4 <= rows; row += 4) {
