@@ -39,11 +39,7 @@ export async function openTable(path: string): Promise<TableFile> {
     metadata = await parquetMetadataAsync(file);
   } catch (cause) {
     await handle.close();
-    throw new DataError('not a readable parquet file', {
-      where: path,
-      found: cause instanceof Error ? cause.message : String(cause),
-      cause,
-    });
+    throw unreadable(path, cause);
   }
   const groups = metadata.row_groups;
   const starts = groups.map((_, i) => groups.slice(0, i).reduce((rows, group) => rows + Number(group.num_rows), 0));
@@ -56,10 +52,18 @@ export async function openTable(path: string): Promise<TableFile> {
       const rowStart = starts[index] ?? 0;
       const rowEnd = rowStart + Number(groups[index]?.num_rows ?? 0);
       // utf8 would decode pictures, which are unannotated byte arrays, as text; annotated columns stay texts.
-      return parquetReadObjects({ file, metadata, columns: [...columns], rowStart, rowEnd, compressors, utf8: false });
+      const options = { file, metadata, columns: [...columns], rowStart, rowEnd, compressors, utf8: false };
+      return parquetReadObjects(options).catch((cause: unknown) => {
+        throw unreadable(path, cause);
+      });
     },
     close: () => handle.close(),
   };
+}
+
+function unreadable(path: string, cause: unknown): DataError {
+  const found = cause instanceof Error ? cause.message : String(cause);
+  return new DataError('not a readable parquet file', { where: path, found, cause });
 }
 
 function columnsOf(metadata: FileMetaData): TableColumn[] {

@@ -210,6 +210,18 @@ describe('what preparing refuses', () => {
     );
   });
 
+  it('a parquet file that is damaged inside, leaving nothing behind', async () => {
+    const folder = join(root, 'sources', 'damaged');
+    await mkdir(folder, { recursive: true });
+    const bytes = await readFile(join(root, 'sources/fvqa-test/fvqa_test.parquet'));
+    await writeFile(join(folder, 'fvqa_test.parquet'), Buffer.concat([Buffer.alloc(200, 255), bytes.subarray(200)]));
+    const target = join(root, 'prepared', 'damaged');
+    await expect(prepare(fixtureSource('fvqa-test'), await folderFiles(folder), { folder: target })).rejects.toThrow(
+      /not a readable parquet file/,
+    );
+    expect((await readdir(join(root, 'prepared'))).filter((name) => name.startsWith('damaged'))).toEqual([]);
+  });
+
   it('paths that leave the folder', async () => {
     const folder = join(root, 'sources', 'escape');
     await matSearchFixture(folder);

@@ -24,10 +24,14 @@ export async function pngOfPillow(value: PickleValue): Promise<Uint8Array | null
   const pixels = bytesOf(data);
   if (typeof mode !== 'string' || !Array.isArray(size) || pixels === null) return null;
   const [width, height] = size;
-  if (typeof width !== 'number' || typeof height !== 'number' || width < 1 || height < 1) return null;
+  if (!isSide(width) || !isSide(height)) return null;
   const [raw, channels] = mode === 'P' ? [withPalette(pixels, palette), 3 as const] : [pixels, channelsOf[mode]];
   if (raw === null || channels === undefined || raw.length !== width * height * channels) return null;
   return sharp(raw, { raw: { width, height, channels } }).png().toBuffer();
+}
+
+function isSide(value: PickleValue | undefined): value is number {
+  return Number.isInteger(value) && (value as number) > 0;
 }
 
 /** Protocol 2 has no bytes of its own and writes them as a text to be encoded in Latin-1. */

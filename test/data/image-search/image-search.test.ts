@@ -11,7 +11,7 @@ import { openPrepared } from '../../../src/data/loader.js';
 import { exportMars } from '../../../src/data/mars-export.js';
 import { folderFiles } from '../../../src/data/source-files.js';
 import { verifyPrepared } from '../../../src/data/verify.js';
-import { ToolError, UsageError } from '../../../src/errors.js';
+import { DataError, ToolError, UsageError } from '../../../src/errors.js';
 import { createPrecomputedSearch } from '../../../src/tools/image-search/precomputed.js';
 import { type Prepared, prepareFixture, temporaryFolder } from '../support.js';
 
@@ -65,6 +65,17 @@ describe("FVQA's pickle", () => {
     expect(() => readPickle(persistent, [], 'p')).toThrow(/instruction that is not allowed.*found 0x51/);
     expect(() => readPickle(Buffer.from('\x80\x04(e.', 'latin1'), [], 'p')).toThrow(/expected a value on the stack/);
     expect(() => readPickle(Buffer.from('\x80\x04h\x07.', 'latin1'), [], 'p')).toThrow(/expected a remembered value/);
+  });
+
+  it('never fails but with a reason, wherever a byte is wrong', async () => {
+    const whole = await readFile(join(golden, 'image_search_cache_p4.pkl'));
+    const file = join(root, 'damaged.pkl');
+    for (let at = 0; at < whole.length; at += 2) {
+      const copy = Buffer.from(whole);
+      copy.writeUInt8(copy.readUInt8(at) ^ (1 + (at % 255)), at);
+      await writeFile(file, copy);
+      await all(fvqaPickleSearches(file)).catch((error: unknown) => expect(error).toBeInstanceOf(DataError));
+    }
   });
 
   it('keeps whole numbers of any size', () => {
