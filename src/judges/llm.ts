@@ -24,6 +24,8 @@ export interface LlmJudge extends Judge {
   readonly work: { readonly calls: number; readonly fromCache: number };
 }
 
+class UnreadableVerdict extends JudgeError {}
+
 /** A verdict names `exact` when no model was needed, else `llm:<model>`. Throws JudgeError when the model gives none. */
 export function createLlmJudge(options: LlmJudgeOptions): LlmJudge {
   const name = `llm:${options.model}`;
@@ -40,9 +42,17 @@ export function createLlmJudge(options: LlmJudgeOptions): LlmJudge {
       if (question.answers.some((gold) => sameText(answer, gold))) return { correct: true, judge: 'exact' };
       // Nothing was said, so nothing has to be understood.
       if (normaliseText(answer) === '') return { correct: false, judge: 'exact' };
+      let unreadable: UnreadableVerdict | null = null;
       for (const gold of question.answers) {
-        if (await compare(question, gold, answer, signal)) return { correct: true, judge: name };
+        try {
+          if (await compare(question, gold, answer, signal)) return { correct: true, judge: name };
+        } catch (error) {
+          // Another gold may still decide; a server that does not answer would not answer then either.
+          if (!(error instanceof UnreadableVerdict)) throw error;
+          unreadable ??= error;
+        }
       }
+      if (unreadable !== null) throw unreadable;
       return { correct: false, judge: name };
     },
   };
@@ -70,7 +80,7 @@ export function createLlmJudge(options: LlmJudgeOptions): LlmJudge {
     const repaired = await send(repairMessages(first, reply, options.prompt.repair), signal);
     const second = readVerdict(repaired);
     if (second !== null) return keep(key, second, repaired);
-    throw new JudgeError('no verdict can be read from the reply, also not from a second one', {
+    throw new UnreadableVerdict('no verdict can be read from the reply, also not from a second one', {
       where: `question ${question.id}`,
       expected: '<verdict>correct</verdict> or <verdict>wrong</verdict>',
       found: JSON.stringify((repaired || reply).slice(-200)),

@@ -115,6 +115,14 @@ describe('replies without a verdict', () => {
     expect(server.requests[1]?.body.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user']);
   });
 
+  it('for one gold leave it to the others to find the answer correct, never to find it wrong', async () => {
+    const judge = await judgeWith((request) =>
+      textOf(request).includes('Bergen') ? { kind: 'say', text: '?' } : textOf(request).includes('Oslo') ? correct : wrong,
+    );
+    expect(await judge.judge(question(['Bergen', 'Oslo']), 'the capital')).toMatchObject({ correct: true });
+    await expect(judge.judge(question(['Bergen', 'Trondheim']), 'the capital')).rejects.toThrow(/no verdict can be read/);
+  });
+
   it.each([
     ['malformed', { kind: 'say', text: 'correct' } as Behaviour, 2],
     ['empty', { kind: 'say', text: '' } as Behaviour, 2],
