@@ -1,30 +1,37 @@
-// Zooming: cuts a box, given in thousandths of the picture's sides, out of the full-resolution picture.
+// Zooming: cuts a box out of the full-resolution picture, or out of the picture as the model saw it.
 import { createHash } from 'node:crypto';
 import sharp from 'sharp';
-import { ToolError, ToolInputError } from '../errors.js';
-import type { Crop, Image } from '../types.js';
+import { ToolError } from '../errors.js';
+import { resizedSize } from '../media/geometry.js';
+import { decodeRgb } from '../media/image.js';
+import { resizeBicubic } from '../media/resize.js';
+import type { Crop, Image, ImageGeometry } from '../types.js';
+import { enlargedSize, type PixelRegion, pixelRegion } from './box.js';
+import { type Coordinates, toThousandths } from './coordinates.js';
+import { createPixelCache, type Pixels } from './pixel-cache.js';
 
-export type Box = readonly [x1: number, y1: number, x2: number, y2: number];
-
-export interface PixelRegion {
-  readonly left: number;
-  readonly top: number;
-  readonly width: number;
-  readonly height: number;
+export interface CropOptions {
+  /** What the boxes that arrive mean; thousandths unless said. */
+  readonly coordinates?: Coordinates;
+  /** Where given, crops are cut from the picture as this image processor resized it, not from the original. */
+  readonly processedBy?: ImageGeometry;
+  /** Most bytes of decoded pictures that are kept for further crops; 128 MiB unless said. */
+  readonly cacheBytes?: number;
 }
 
-/** Shorter crops are enlarged to this side, so that they fill at least one patch of common vision towers. */
-const minSidePixels = 28;
-/** Qwen's image processors refuse thinner pictures. */
-const maxAspect = 200;
+const defaultCacheBytes = 128 * 1024 * 1024;
 
 /** Crops losslessly to PNG; the same picture and box always give the same bytes. */
-export function createCrop(): Crop {
+export function createCrop(options: CropOptions = {}): Crop {
+  const { coordinates = 'thousandths', processedBy, cacheBytes = defaultCacheBytes } = options;
+  const cache = createPixelCache(cacheBytes);
   return {
     async crop(image, box, signal) {
       signal?.throwIfAborted();
-      const region = pixelRegion(box, image.width, image.height);
-      const bytes = await cut(image, region);
+      const size = processedBy ? resizedSize(image, processedBy) : image;
+      const region = pixelRegion(toThousandths(box, coordinates, image), size.width, size.height);
+      const pixels = await cache.get(image.sha256, () => (processedBy ? decodeProcessed(image, processedBy) : decode(image)));
+      const bytes = await cut(image, pixels, region);
       signal?.throwIfAborted();
       return {
         sha256: createHash('sha256').update(bytes).digest('hex'),
@@ -36,36 +43,34 @@ export function createCrop(): Crop {
   };
 }
 
-/**
- * The pixels that a box touches: left and top rounded down, right and bottom rounded up, clamped to the picture.
- * Throws ToolInputError, in words the model can act on, for a box that holds no pixel or is too thin to look at.
- */
-export function pixelRegion(box: Box, imageWidth: number, imageHeight: number): PixelRegion {
-  const [x1, y1, x2, y2] = box;
-  if (!box.every(Number.isFinite) || !(x1 < x2) || !(y1 < y2)) throw unusable(box, 'The box is empty');
-  const left = clamp(Math.floor((x1 * imageWidth) / 1000), imageWidth);
-  const top = clamp(Math.floor((y1 * imageHeight) / 1000), imageHeight);
-  const width = clamp(Math.ceil((x2 * imageWidth) / 1000), imageWidth) - left;
-  const height = clamp(Math.ceil((y2 * imageHeight) / 1000), imageHeight) - top;
-  if (width < 1 || height < 1) throw unusable(box, 'The box lies outside the image');
-  if (Math.max(width / height, height / width) > maxAspect) {
-    throw unusable(box, `The box is too thin (${width} x ${height} pixels, one side may be ${maxAspect} times the other)`);
-  }
-  return { left, top, width, height };
+function decode(image: Image): Promise<Pixels> {
+  return readable(image, async () => {
+    const { data, info } = await sharp(image.bytes).toColourspace('srgb').raw().toBuffer({ resolveWithObject: true });
+    return { data, width: info.width, height: info.height, channels: info.channels };
+  });
 }
 
-/** The size a region is delivered in: its own, or enlarged with its aspect kept until no side is below the minimum. */
-export function enlargedSize({ width, height }: PixelRegion): { width: number; height: number } {
-  const factor = Math.max(1, minSidePixels / Math.min(width, height));
-  return { width: Math.round(width * factor), height: Math.round(height * factor) };
+function decodeProcessed(image: Image, geometry: ImageGeometry): Promise<Pixels> {
+  return readable(image, async () => {
+    const { rgb, width, height } = await decodeRgb(image.bytes, `image ${image.sha256}`);
+    const size = resizedSize(image, geometry);
+    return { data: resizeBicubic(rgb, { width, height }, size), ...size, channels: 3 };
+  });
 }
 
-async function cut(image: Image, region: PixelRegion): Promise<Uint8Array> {
+async function cut(image: Image, { data, width, height, channels }: Pixels, region: PixelRegion): Promise<Uint8Array> {
   const size = enlargedSize(region);
-  try {
-    const pixels = sharp(image.bytes).extract({ ...region });
+  return readable(image, () => {
+    const pixels = sharp(data, { raw: { width, height, channels } }).extract({ ...region });
     const resized = size.width === region.width ? pixels : pixels.resize({ ...size, fit: 'fill', kernel: 'cubic' });
-    return await resized.toColourspace('srgb').png({ compressionLevel: 6, adaptiveFiltering: false, palette: false }).toBuffer();
+    return resized.png({ compressionLevel: 6, adaptiveFiltering: false, palette: false }).toBuffer();
+  });
+}
+
+/** A picture that cannot be read is a failure of the tool. */
+async function readable<T>(image: Image, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
   } catch (cause) {
     throw new ToolError('the picture cannot be cropped', {
       where: `image ${image.sha256}`,
@@ -74,15 +79,4 @@ async function cut(image: Image, region: PixelRegion): Promise<Uint8Array> {
       cause,
     });
   }
-}
-
-function unusable(box: Box, summary: string): ToolInputError {
-  return new ToolInputError(summary, {
-    expected: 'bbox_2d = [x1, y1, x2, y2] with 0 <= x1 < x2 <= 1000 and 0 <= y1 < y2 <= 1000',
-    found: `[${box.join(', ')}]`,
-  });
-}
-
-function clamp(value: number, limit: number): number {
-  return Math.min(Math.max(value, 0), limit);
 }

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
 import { ToolError, ToolInputError } from '../../src/errors.js';
-import { createCrop, enlargedSize, pixelRegion } from '../../src/tools/crop.js';
+import { enlargedSize, pixelRegion } from '../../src/tools/box.js';
+import { createCrop } from '../../src/tools/crop.js';
 import type { Image } from '../../src/types.js';
 
 const crop = createCrop();
