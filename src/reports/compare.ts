@@ -69,7 +69,7 @@ export interface Comparison {
   readonly warm: ReturnType<typeof warmArms>;
 }
 
-const AGREEMENT = 'all pairs agree: Clopper-Pearson bound on the share that would not';
+const UNIFORM = 'all pairs are alike: Clopper-Pearson bound on the share that would not be';
 
 /** Throws UsageError for arms that are not alike, naming what differs. */
 export function compareArms(arms: readonly Arm[], options: CompareOptions): Comparison {
@@ -148,10 +148,9 @@ function compareSuccess(all: readonly Pair[], seed: number, { margin }: CompareO
   const pairs = verdictPairs(all);
   const [n, counts] = [pairs.length, countPairs(pairs)];
   const differences = pairs.map(([a, b]) => Number(b) - Number(a));
-  const agree = n > 0 && counts.onlyFirst + counts.onlySecond === 0;
-  const bound = agree ? agreementBound(n) : 0;
-  const interval = agree
-    ? { low: -bound, high: bound }
+  const uniform = n > 0 && differences.every((difference) => difference === differences[0]);
+  const interval = uniform
+    ? uniformInterval(differences[0] ?? 0, n)
     : bootstrapInterval([n], ([draw]) => meanOver(differences, draw), { seed });
   return {
     n,
@@ -161,11 +160,17 @@ function compareSuccess(all: readonly Pair[], seed: number, { margin }: CompareO
     arm: rate(counts.both + counts.onlySecond, n),
     difference: n === 0 ? null : (counts.onlySecond - counts.onlyFirst) / n,
     interval,
-    intervalMethod: agree ? AGREEMENT : bootstrapMethod,
+    intervalMethod: uniform ? UNIFORM : bootstrapMethod,
     p: n === 0 ? null : mcNemarP(counts),
     pHolm: null,
     verdict: interval && nonInferior(interval, margin),
   };
+}
+
+/** Where every pair has the same difference: a pair that had another would move it by 1, from -1 or 1 by up to 2. */
+function uniformInterval(difference: number, n: number): Interval {
+  const reach = (difference === 0 ? 1 : 2) * agreementBound(n);
+  return { low: Math.max(-1, difference - reach), high: Math.min(1, difference + reach) };
 }
 
 function macroOf(benchmarks: readonly (readonly (readonly [boolean, boolean])[])[], { margin, seed }: CompareOptions) {

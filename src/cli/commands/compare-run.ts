@@ -1,0 +1,153 @@
+// Arms that run now: on the same questions, one at a time, the order of the arms turning with every question, so that neither
+// heat, nor load, nor a warm cache favours one of them. Each arm leaves a run's folder, which can be resumed.
+import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { checkOutput } from '../../evaluation/output.js';
+import { planQuestions } from '../../evaluation/plan.js';
+import { runQuestions } from '../../evaluation/run.js';
+import { RunFolder } from '../../evaluation/run-folder.js';
+import { createSummary } from '../../reports/summary.js';
+import type { Benchmark } from '../../types.js';
+import { onInterrupt } from '../interrupt.js';
+import { describeRun } from '../manifest.js';
+import type { Settings } from '../options.js';
+import { createProgress } from '../progress.js';
+import { wire } from '../wire.js';
+import { type ReasoningOptions, type ReasoningWiring, withReasoning } from './compare-reasoning.js';
+
+export interface LiveArm {
+  readonly name: string;
+  readonly settings: Settings;
+  readonly reasoning: ReasoningOptions;
+}
+
+export interface LiveRun {
+  /** Folder per arm, in the order given. */
+  readonly folders: readonly string[];
+  readonly interrupted: boolean;
+  /** What the ways of reasoning counted beside the records, per arm. */
+  readonly counts: readonly ReasoningWiring['counts'][];
+}
+
+interface OpenArm {
+  readonly arm: LiveArm;
+  readonly wiring: ReasoningWiring;
+  readonly folder: RunFolder;
+  readonly summary: ReturnType<typeof createSummary>;
+}
+
+/** Runs what the folders still owe. Whatever happens, folders are sorted and closed and engines stopped. */
+export async function runArms(arms: readonly LiveArm[], output: string, fresh: boolean): Promise<LiveRun> {
+  const opened: OpenArm[] = [];
+  const interrupt = onInterrupt((text) => process.stderr.write(`\n${text}\n`));
+  let plan: Benchmark['entries'] = [];
+  try {
+    for (const arm of arms) {
+      const open = await openArm(arm, join(output, folderName(arm.name)), fresh);
+      opened.push(open);
+      plan = planOf(open);
+    }
+    await askInTurn(opened, plan, interrupt);
+  } finally {
+    interrupt.dispose();
+    for (const open of opened) await closeArm(open, plan);
+  }
+  return {
+    folders: opened.map(({ folder }) => folder.path),
+    interrupted: interrupt.drain.aborted,
+    counts: opened.map(({ wiring }) => wiring.counts),
+  };
+}
+
+async function openArm(arm: LiveArm, path: string, fresh: boolean): Promise<OpenArm> {
+  await checkOutput(path);
+  const { settings, reasoning } = arm;
+  const base = await wire(settings);
+  try {
+    const wiring = await withReasoning(base, settings, reasoning);
+    const plan = planQuestions(wiring.benchmark.entries, settingsOfPlan(settings));
+    const summary = createSummary({ planned: plan.length, candidates: wiring.candidates });
+    const manifest = await describeRun(settings, wiring, plan, new Date());
+    const described = { ...manifest, identity: { ...manifest.identity, reasoning } };
+    const folder = await RunFolder.open(path, described, { fresh, retryErrors: false, onKept: summary.add });
+    return { arm, wiring, folder, summary };
+  } catch (error) {
+    await base.agent.engine.close();
+    throw error;
+  }
+}
+
+function settingsOfPlan({ seed, limit, sample }: Settings) {
+  return { seed, ...(limit !== undefined && { limit }), ...(sample !== undefined && { sample }) };
+}
+
+function planOf({ arm, wiring }: OpenArm): Benchmark['entries'] {
+  return planQuestions(wiring.benchmark.entries, settingsOfPlan(arm.settings));
+}
+
+async function askInTurn(
+  arms: readonly OpenArm[],
+  plan: Benchmark['entries'],
+  interrupt: ReturnType<typeof onInterrupt>,
+): Promise<void> {
+  const clock = (): number => performance.now();
+  const owed = arms.reduce((sum, { folder }) => sum + plan.filter(({ id }) => !folder.has(id)).length, 0);
+  const progress = createProgress(owed, process.stderr, clock);
+  try {
+    for (const [i, entry] of plan.entries()) {
+      for (const open of turned(arms, i)) {
+        if (!open.folder.has(entry.id)) await ask(open, entry, { clock, ...interrupt, onEpisode: progress.add });
+      }
+    }
+  } finally {
+    progress.stop();
+  }
+}
+
+/** The arms in an order that starts one further for every question. */
+export function turned<T>(arms: readonly T[], question: number): T[] {
+  const start = question % arms.length;
+  return [...arms.slice(start), ...arms.slice(0, start)];
+}
+
+interface Asking {
+  readonly clock: () => number;
+  readonly drain: AbortSignal;
+  readonly signal: AbortSignal;
+  readonly onEpisode: ReturnType<typeof createProgress>['add'];
+}
+
+async function ask({ arm, wiring, folder, summary }: OpenArm, entry: Benchmark['entries'][number], asking: Asking) {
+  const { agent, benchmark, judge } = wiring;
+  const { seed, questionLimit } = arm.settings;
+  const { clock, drain, signal } = asking;
+  const outcomes = runQuestions({
+    agent,
+    benchmark,
+    judge,
+    seed,
+    clock,
+    drain,
+    signal,
+    entries: [entry],
+    concurrency: 1,
+    breaker: () => null,
+    ...(questionLimit !== undefined && { questionLimitMs: 1000 * questionLimit }),
+  });
+  for await (const { episode, images } of outcomes) {
+    await folder.append(episode, images);
+    summary.add(episode);
+    asking.onEpisode(episode);
+  }
+}
+
+async function closeArm({ wiring, folder, summary }: OpenArm, plan: Benchmark['entries']): Promise<void> {
+  await folder.sort(plan.map(({ id }) => id));
+  await folder.write('summary.json', `${JSON.stringify(summary.result(), null, 2)}\n`);
+  await folder.close();
+  await wiring.agent.engine.close();
+}
+
+function folderName(arm: string): string {
+  return arm.replace(/[^\w.+-]+/g, '-').replace(/^-+|-+$/g, '') || 'arm';
+}
