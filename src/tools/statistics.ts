@@ -74,7 +74,9 @@ function groupByStep(calls: readonly ToolCall[]): Map<string, ToolCall[]> {
   const groups = new Map<string, ToolCall[]>();
   for (const call of calls) {
     const name = `${call.provider}\n${call.step}`;
-    groups.set(name, [...(groups.get(name) ?? []), call]);
+    const group = groups.get(name);
+    if (group) group.push(call);
+    else groups.set(name, [call]);
   }
   return groups;
 }

@@ -26,8 +26,8 @@ export interface Budget {
   take(provider: string): void;
   /** The provider answered that it did not do the work, so it does not bill. */
   giveBack(provider: string): void;
-  /** Paid calls so far. */
-  spent(provider: string): number;
+  /** Paid calls so far, by provider. */
+  spent(): ReadonlyMap<string, number>;
 }
 
 export function createBudget(maxPaidCalls: number | null): Budget {
@@ -48,6 +48,6 @@ export function createBudget(maxPaidCalls: number | null): Budget {
       add(provider, 1);
     },
     giveBack: (provider) => add(provider, -1),
-    spent: (provider) => calls.get(provider) ?? 0,
+    spent: () => calls,
   };
 }

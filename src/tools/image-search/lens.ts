@@ -1,6 +1,7 @@
 // Reverse image search through SerpApi's Google Lens engine: the picture is uploaded to the user's image host, Lens looks at its address,
 // and `visual_matches` come back as titles, addresses, sites and thumbnails.
 import { z } from 'zod';
+import { ToolError } from '../../errors.js';
 import type { Image } from '../../types.js';
 import type { Clock } from '../clock.js';
 import { parseReply } from '../json.js';
@@ -10,7 +11,8 @@ import type { Counter } from '../statistics.js';
 import type { ImageHost } from './image-host.js';
 
 export interface LensOptions extends SerpApiOptions {
-  readonly host: ImageHost;
+  /** Null in a replay, where nothing is asked for. */
+  readonly host: ImageHost | null;
   readonly counter: Counter;
   readonly clock: Clock;
 }
@@ -44,6 +46,7 @@ export function createLens(options: LensOptions): Provider<Image> {
 }
 
 async function upload(image: Image, { host, counter, clock }: LensOptions, signal?: AbortSignal): Promise<URL> {
+  if (!host) throw new ToolError('there is no image host', { expected: '--image-host' });
   const started = clock.now();
   const count = (outcome: 'answered' | 'failed'): void =>
     counter.add({ provider: 'image-host', step: 'upload', outcome, hit: false, latencyMs: clock.now() - started });
