@@ -7,13 +7,15 @@ import type { Episode } from './records.js';
 export type Identity = Readonly<Record<string, unknown>>;
 
 /** Throws UsageError naming the first field in which a folder's run differs from the one that wants to resume it. */
-export function requireSameRun(found: Identity, wanted: Identity, where: string): void {
+export function requireSameRun(found: Identity, wanted: Identity, where: string, parent = ''): void {
   for (const key of new Set([...Object.keys(wanted), ...Object.keys(found)])) {
-    if (isDeepStrictEqual(found[key], wanted[key])) continue;
-    throw new UsageError(`holds another run: ${key} differs`, {
+    const [was, is] = [found[key], wanted[key]];
+    if (isDeepStrictEqual(was, is)) continue;
+    if (isObject(was) && isObject(is)) return requireSameRun(was, is, where, `${parent}${key}.`);
+    throw new UsageError(`holds another run: ${parent}${key} differs`, {
       where,
-      expected: brief(wanted[key]),
-      found: brief(found[key]),
+      expected: brief(is),
+      found: brief(was),
       remedy: 'Name another folder with --output, or start this one again with --fresh.',
     });
   }
@@ -23,6 +25,10 @@ export function requireSameRun(found: Identity, wanted: Identity, where: string)
 export function isSettled({ status, error }: Episode, retryErrors: boolean): boolean {
   if (status === 'error' || status === 'cancelled') return false;
   return !(retryErrors && (status === 'tool-error' || error !== null));
+}
+
+function isObject(value: unknown): value is Identity {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function brief(value: unknown): string {
