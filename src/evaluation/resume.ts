@@ -11,7 +11,7 @@ export function requireSameRun(found: Identity, wanted: Identity, where: string,
   for (const key of new Set([...Object.keys(wanted), ...Object.keys(found)])) {
     const [was, is] = [found[key], wanted[key]];
     if (isDeepStrictEqual(was, is)) continue;
-    if (isObject(was) && isObject(is)) return requireSameRun(was, is, where, `${parent}${key}.`);
+    if (isObject(was) && isObject(is)) requireSameRun(was, is, where, `${parent}${key}.`);
     throw new UsageError(`holds another run: ${parent}${key} differs`, {
       where,
       expected: brief(is),
