@@ -72,10 +72,10 @@ function checksum(block: Buffer): number {
 
 function createSource(chunks: AsyncIterable<Buffer>, where: string) {
   const iterator = chunks[Symbol.asyncIterator]();
-  let rest = Buffer.alloc(0);
+  let rest: Buffer = Buffer.alloc(0);
   return {
     async take(size: number): Promise<Buffer> {
-      const parts = [rest];
+      const parts: Buffer[] = [rest];
       let length = rest.length;
       while (length < size) {
         const next = await iterator.next();
