@@ -29,7 +29,7 @@ export interface EvaluateFlags {
 /** Runs or resumes, writes the folder's reports, prints the summary to stdout and returns the exit code. */
 export async function evaluate(settings: Settings, output: string, flags: EvaluateFlags): Promise<number> {
   await checkOutput(output);
-  const wiring = await wire(settings);
+  const wiring = await wire(settings, process.env);
   try {
     const plan = await planRun(wiring.benchmark, settings);
     const { summary, interrupted } = await runInto(output, wiring, plan, settings, flags);

@@ -4,7 +4,7 @@ import { z } from 'zod';
 export interface Field {
   readonly schema: z.ZodType;
   /** How a command-line string becomes the schema's value. */
-  readonly kind: 'text' | 'number' | 'path';
+  readonly kind: 'text' | 'number' | 'path' | 'switch';
   readonly placeholder: string;
   readonly help: string;
 }
@@ -13,8 +13,9 @@ const positive = z.number().int().min(1);
 const text = z.string().min(1);
 
 export const FIELDS = {
-  benchmark: field(text, 'text', 'name', 'benchmark to run'),
+  benchmark: field(text, 'text', 'name', 'micro, a prepared data set, a folder, FILE.jsonl, or manifest.json#set'),
   split: field(text, 'text', 'name', 'split of the benchmark'),
+  data: field(text, 'path', 'folder', 'where data sets are prepared (default: data)'),
   engine: field(
     z.enum(['embedded', 'scripted']),
     'text',
@@ -36,7 +37,17 @@ export const FIELDS = {
   topK: field(z.number().int().min(0), 'number', 'n', 'most likely tokens that may be sampled; 0 keeps all'),
   textResults: field(positive, 'number', 'n', 'results per text search'),
   imageResults: field(positive, 'number', 'n', 'results per image search'),
-  judge: field(z.enum(['exact']), 'text', 'name', 'who decides whether an answer is right'),
+  judge: field(
+    z.enum(['exact', 'llm']),
+    'text',
+    'name',
+    'who decides whether an answer is right: exact match, or a language model',
+  ),
+  judgeUrl: field(z.url(), 'text', 'url', 'OpenAI-compatible endpoint of the judge, up to its version (key: SSR_JUDGE_API_KEY)'),
+  judgeModel: field(text, 'text', 'name', 'model that judges'),
+  judgeImages: field(z.boolean(), 'switch', '', 'show the judge the pictures'),
+  judgeCache: field(text, 'path', 'file', 'verdicts are kept and reused here (default: results/judge-cache.jsonl)'),
+  judgeConcurrency: field(positive, 'number', 'n', 'requests to the judge at once'),
   seed: field(z.number().int().min(0), 'number', 'n', "seed of the run; each question's own is derived from it"),
   limit: field(positive, 'number', 'n', 'only the first n questions'),
   sample: field(positive, 'number', 'n', 'a seeded sample of n questions, stratified by type'),
@@ -66,7 +77,14 @@ export const configSchema = z
 export type Config = { readonly [K in FieldName]?: z.infer<Shape[K]> };
 
 /** Fields that change how a run is carried out but not what it is: a run may be resumed with others. */
-const INCIDENTAL: readonly FieldName[] = ['concurrency', 'workers', 'questionLimit', 'maxErrorRate', 'minSuccess'];
+const INCIDENTAL: readonly FieldName[] = [
+  'judgeConcurrency',
+  'concurrency',
+  'workers',
+  'questionLimit',
+  'maxErrorRate',
+  'minSuccess',
+];
 
 /** Values where neither flag nor config file says anything (the paper's code's defaults where it has them). */
 export const DEFAULTS = {
@@ -83,6 +101,7 @@ export const DEFAULTS = {
   textResults: 5,
   imageResults: 5,
   judge: 'exact',
+  judgeConcurrency: 8,
   seed: 42,
 } as const satisfies Config;
 

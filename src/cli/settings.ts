@@ -6,8 +6,8 @@ import { packageRoot } from '../paths.js';
 import { defaultLibrary, defaultPrompt } from './defaults.js';
 import { type Config, configSchema, DEFAULTS, FIELDS, type FieldName, flagOf, type Settings } from './options.js';
 
-/** Command-line strings by field name. */
-export type Flags = Partial<Record<FieldName, string>>;
+/** Command-line values by field name; only switches are no strings. */
+export type Flags = Partial<Record<FieldName, string | true>>;
 
 /**
  * Flags win over the config file, which wins over the preset configs/<benchmark>.json, which wins over the defaults.
@@ -65,11 +65,11 @@ async function readPreset(benchmark: string): Promise<Config> {
 
 function parseFlags(flags: Flags, cwd: string): Config {
   const values: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(flags) as [FieldName, string][]) {
+  for (const [name, value] of Object.entries(flags) as [FieldName, string | true][]) {
     const { kind, schema } = FIELDS[name];
-    const parsed = schema.safeParse(kind === 'number' ? toNumber(value) : value);
+    const parsed = schema.safeParse(kind === 'number' ? toNumber(String(value)) : value);
     if (!parsed.success) {
-      throw new UsageError(parsed.error.issues[0]?.message ?? 'malformed', { where: flagOf(name), found: value });
+      throw new UsageError(parsed.error.issues[0]?.message ?? 'malformed', { where: flagOf(name), found: String(value) });
     }
     values[name] = parsed.data;
   }

@@ -1,7 +1,8 @@
 // The only file that names concrete adapters together: from settings to the parts of a run.
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { loadMicro, microToolbox } from '../../benchmarks/micro/index.js';
+import { dataSources } from '../../benchmarks/registry.js';
 import type { Agent } from '../agent/algorithm.js';
 import { createSsrDialect } from '../agent/dialects/ssr.js';
 import { createHarness } from '../agent/harness.js';
@@ -9,12 +10,14 @@ import { type Library, loadLibrary, tokeniseLibrary } from '../agent/library.js'
 import { renderCandidates, renderPrompt } from '../agent/prompt.js';
 import { selectionReasoner } from '../agent/reasoning/selection.js';
 import { loadTokenizer } from '../agent/tokenizer.js';
+import { openBenchmark as openDataBenchmark } from '../data/open.js';
 import { createEmbeddedEngine } from '../engines/embedded/engine.js';
 import { createScriptedEngine, readScript } from '../engines/scripted.js';
 import { UsageError } from '../errors.js';
-import { exactJudge } from '../judges/exact.js';
 import { packageRoot } from '../paths.js';
+import { createCrop } from '../tools/crop.js';
 import type { Benchmark, Candidate, Engine, Judge, Tokenizer, Toolbox } from '../types.js';
+import { type Environment, openJudge } from './judge.js';
 import type { Settings } from './options.js';
 
 export interface Wiring {
@@ -27,7 +30,7 @@ export interface Wiring {
 }
 
 /** Builds every part and starts the engine last, so that bad settings, libraries and data cost nothing. */
-export async function wire(settings: Settings): Promise<Wiring> {
+export async function wire(settings: Settings, environment: Environment): Promise<Wiring> {
   const library = await loadLibrary(settings.library);
   const systemPrompt = await readPrompt(settings.prompt, library);
   const [benchmark, tools] = await openBenchmark(settings);
@@ -42,7 +45,7 @@ export async function wire(settings: Settings): Promise<Wiring> {
     library,
     candidates,
     systemPrompt,
-    judge: exactJudge(),
+    judge: await openJudge(settings, environment),
     agent: {
       engine,
       info: await engine.describe(),
@@ -81,13 +84,12 @@ export async function readPrompt(path: string, library: Library): Promise<string
   );
 }
 
+/** The benchmark with the tools that go with it; data sets have no corpus of their own, so only the crop is theirs. */
 async function openBenchmark(settings: Settings): Promise<[Benchmark, Toolbox]> {
-  if (settings.benchmark !== 'micro') {
-    throw new UsageError('unknown benchmark', { where: '--benchmark', found: settings.benchmark, expected: 'one of: micro' });
-  }
-  const split = settings.split ?? 'plain';
-  const { textResults, imageResults } = settings;
-  return Promise.all([loadMicro(split), microToolbox(split, { textResults, imageResults })]);
+  const { benchmark, split = 'plain', textResults, imageResults } = settings;
+  if (benchmark === 'micro') return Promise.all([loadMicro(split), microToolbox(split, { textResults, imageResults })]);
+  const known = dataSources.map(({ name }) => name);
+  return [await openDataBenchmark(benchmark, settings.data ?? resolve('data'), known), { crop: createCrop() }];
 }
 
 function requireModel({ model }: Settings): string {

@@ -10,8 +10,8 @@ type EvalFlags = Flags & EvaluateFlags & { readonly config?: string };
 
 export function addEvalCommand(program: Command, context: CommandContext): void {
   const command = program.command('eval').description('run a benchmark: Algorithm 1 on every question, then the report');
-  for (const [name, { placeholder, help }] of Object.entries(FIELDS) as [FieldName, Field][]) {
-    command.addOption(new Option(`${flagOf(name)} <${placeholder}>`, help));
+  for (const [name, { kind, placeholder, help }] of Object.entries(FIELDS) as [FieldName, Field][]) {
+    command.addOption(new Option(kind === 'switch' ? flagOf(name) : `${flagOf(name)} <${placeholder}>`, help));
   }
   command
     .option('--config <file>', 'JSON file with the same fields (maxTurns for --max-turns); flags win over it')
