@@ -16,7 +16,8 @@ from . import texts
 from .card import write_card
 from .golden import OUTPUT, write_golden
 
-ONCE = "The `plain` and `hard` splits were evaluated once, after all choices had been made on development questions."
+ONCE = """Data, recipe and weights were chosen on development questions alone; `plain` and `hard` were evaluated for this card once,
+after the weights were final."""
 
 
 def main() -> None:
