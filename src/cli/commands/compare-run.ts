@@ -62,7 +62,7 @@ export async function runArms(arms: readonly LiveArm[], output: string, fresh: b
 async function openArm(arm: LiveArm, path: string, fresh: boolean): Promise<OpenArm> {
   await checkOutput(path);
   const { settings, reasoning } = arm;
-  const base = await wire(settings);
+  const base = await wire(settings, process.env);
   try {
     const wiring = await withReasoning(base, settings, reasoning);
     const plan = planQuestions(wiring.benchmark.entries, settingsOfPlan(settings));

@@ -35,8 +35,11 @@ export function addCompareCommand(program: Command, context: CommandContext): vo
   const command = program
     .command('compare <arm> <arms...>')
     .description('arms on the same questions: paired success and latency, with tests and intervals');
-  for (const [name, { placeholder, help }] of Object.entries(FIELDS) as [FieldName, Field][]) {
-    if (!PER_ARM.includes(name)) command.addOption(new Option(`${flagOf(name)} <${placeholder}>`, `${help} (arms that run now)`));
+  for (const [name, { kind, placeholder, help }] of Object.entries(FIELDS) as [FieldName, Field][]) {
+    if (!PER_ARM.includes(name))
+      command.addOption(
+        new Option(kind === 'switch' ? flagOf(name) : `${flagOf(name)} <${placeholder}>`, `${help} (arms that run now)`),
+      );
   }
   command
     .option('--config <file>', 'JSON file with the fields that arms share')
@@ -63,7 +66,7 @@ Examples:
     .action(async (first: string, others: string[], { config, margin, allow, format, fresh, ...flags }: CompareFlags & Flags) => {
       const specs = parseArms([first, ...others]);
       const settings = { margin: parseMargin(margin), allowed: parseAllowed(allow) };
-      const output = resolve(flags.output ?? join('results', `compare-${timestamp()}`));
+      const output = resolve(String(flags.output ?? join('results', `compare-${timestamp()}`)));
       const { arms, interrupted } = await openArms(specs, flags, config, output, fresh ?? false);
       if (interrupted) return context.setExitCode(EXIT.interrupted);
       const comparison = compareArms(arms, { ...settings, seed: Number(flags.seed ?? 42) });
