@@ -18,7 +18,7 @@ export async function readBody(body: Readable, encoding: string | undefined, max
   if (coding === '' || coding === 'identity') return collect(body, maxBytes);
   const decoder = DECODERS[coding]?.();
   if (!decoder) {
-    body.destroy();
+    body.on('error', () => undefined).destroy();
     throw new ToolError('unknown content encoding', { expected: acceptEncoding, found: coding });
   }
   let wireBytes = 0;

@@ -31,25 +31,23 @@ export async function exchange(request: HttpRequest, agent: Agent, redactor: Red
     signal,
   });
   const where = redactor.all(url.href);
-  const discard = (): void => {
-    // Errors of a body that nobody wants are nobody's.
-    head.body.on('error', () => undefined).destroy();
-  };
+  // Whoever reads the body sees its errors; those of a body that is dropped half-read are nobody's.
+  head.body.on('error', () => undefined);
   const header = (name: string): string | undefined => [head.headers[name]].flat()[0];
   const { mediaType, charset } = parseContentType(header('content-type'));
   const bare = { url: where, status: head.statusCode, mediaType, charset };
   const location = header('location');
   if (head.statusCode >= 300 && head.statusCode < 400 && location !== undefined) {
-    discard();
+    head.body.destroy();
     return { reply: { ...bare, bytes: new Uint8Array() }, location };
   }
   const successful = head.statusCode < 300;
   if (successful && request.accepts && !request.accepts.test(mediaType)) {
-    discard();
+    head.body.destroy();
     throw new ToolError('a type that is not read', { where, found: mediaType || 'no content type' });
   }
   if (Number(header('content-length') ?? 0) > maxBytes) {
-    discard();
+    head.body.destroy();
     throw tooLarge(maxBytes);
   }
   const bytes = await readBody(head.body, header('content-encoding'), maxBytes);
