@@ -63,7 +63,7 @@ def load_model(config: SftConfig, folder: Path) -> Qwen3VLForConditionalGenerati
     if config.freeze_vision:
         model.model.visual.requires_grad_(False)
     if config.gradient_checkpointing:
-        model.gradient_checkpointing_enable()
+        model.activation_checkpointing_enable()
     return model
 
 

@@ -1,4 +1,4 @@
-"""An interrupted run, resumed from its state, ends with the very weights of an unbroken one."""
+"""Runs of the training command: exact resume, learning, options for larger checkpoints, refused configurations."""
 
 import json
 import shutil
@@ -82,6 +82,23 @@ def test_training_lowers_the_loss(untrained, tmp_path) -> None:
     evaluation = json.loads((tmp_path / "short/evaluations.jsonl").read_text().splitlines()[-1])
     assert evaluation["success"] == 1.0
     shutil.rmtree(tmp_path / "short")
+
+
+def test_options_for_larger_checkpoints(untrained, tmp_path) -> None:
+    """bfloat16, frozen vision, recomputed activations and all branches: the text changes, the vision tower does not."""
+    write_dataset(tmp_path, development_trajectories(8, 1, ["tile-fine", "general"]))
+    write_config(tmp_path, untrained.folder, "large")
+    raw = json.loads((tmp_path / "large.json").read_text())
+    raw |= {"dtype": "bfloat16", "freeze_vision": True, "gradient_checkpointing": True}
+    raw["batches"] = {"trajectories_per_step": 2, "rows_per_pass": 1, "branch_turns": "all"}
+    train_from(read_settings(SftConfig, raw, "test"), tmp_path)
+    before, after = untrained.model.state_dict(), weights(tmp_path / "large")
+    for name, weight in after.items():
+        assert weight.dtype == torch.bfloat16
+        if ".visual." in name:
+            assert torch.equal(weight, before[name].bfloat16()), name
+    name = "model.language_model.layers.0.mlp.up_proj.weight"
+    assert not torch.equal(after[name], before[name].bfloat16())
 
 
 def test_unknown_and_missing_keys_are_named() -> None:
