@@ -49,6 +49,8 @@ export interface Usage {
   readonly cachedTokens: number;
   readonly computedTokens: number;
   readonly imagesEncoded: number;
+  /** Part of the call that is no latency of the model: failed attempts, pauses before the next, queueing in this client. */
+  readonly waitedMs?: number;
 }
 
 export interface TokenLogprob {

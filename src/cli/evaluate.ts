@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { relative } from 'node:path';
 import { performance } from 'node:perf_hooks';
+import type { CallRecord } from '../engines/sglang/calls.js';
 import { UsageError } from '../errors.js';
 import { createBreaker } from '../evaluation/breaker.js';
 import { checkOutput } from '../evaluation/output.js';
@@ -29,10 +30,14 @@ export interface EvaluateFlags {
 /** Runs or resumes, writes the folder's reports, prints the summary to stdout and returns the exit code. */
 export async function evaluate(settings: Settings, output: string, flags: EvaluateFlags): Promise<number> {
   await checkOutput(output);
-  const wiring = await wire(settings, process.env);
+  // Calls to a server are logged once there is a folder; those of the preflight come before it.
+  let logCall = (_: CallRecord): void => undefined;
+  const wiring = await wire(settings, process.env, { onCall: (call) => logCall(call) });
   try {
     const plan = await planRun(wiring.benchmark, settings);
-    const { summary, interrupted } = await runInto(output, wiring, plan, settings, flags);
+    const { summary, interrupted } = await runInto(output, wiring, plan, settings, flags, (folder) => {
+      logCall = (call) => folder.logCall(call);
+    });
     process.stdout.write(
       flags.json
         ? `${JSON.stringify(summary, null, 2)}\n`
@@ -72,6 +77,7 @@ async function runInto(
   plan: Benchmark['entries'],
   settings: Settings,
   flags: EvaluateFlags,
+  onFolder: (folder: RunFolder) => void,
 ): Promise<{ summary: Summary; interrupted: boolean }> {
   const accumulator = createSummary({ planned: plan.length, candidates: wiring.candidates });
   const folder = await RunFolder.open(output, await describeRun(settings, wiring, plan, new Date()), {
@@ -79,6 +85,7 @@ async function runInto(
     retryErrors: flags.retryErrors ?? false,
     onKept: accumulator.add,
   });
+  onFolder(folder);
   const owed = plan.filter(({ id }) => !folder.has(id));
   const interrupt = onInterrupt((text) => process.stderr.write(`\n${text}\n`));
   const clock = (): number => performance.now();

@@ -4,7 +4,7 @@ import { z } from 'zod';
 export interface Field {
   readonly schema: z.ZodType;
   /** How a command-line string becomes the schema's value. */
-  readonly kind: 'text' | 'number' | 'path' | 'switch';
+  readonly kind: 'text' | 'number' | 'path' | 'list' | 'switch';
   readonly placeholder: string;
   readonly help: string;
 }
@@ -17,11 +17,34 @@ export const FIELDS = {
   split: field(text, 'text', 'name', 'split of the benchmark'),
   data: field(text, 'path', 'folder', 'where data sets are prepared (default: data)'),
   engine: field(
-    z.enum(['embedded', 'scripted']),
+    z.enum(['embedded', 'sglang', 'scripted']),
     'text',
     'name',
-    'embedded (runs the checkpoint here) or scripted (plays --script)',
+    'embedded (runs the checkpoint here), sglang (servers), scripted (plays --script)',
   ),
+  engineUrl: field(
+    z.array(z.url()).min(1),
+    'list',
+    'url...',
+    'SGLang servers with the same model; without one a server is started for the run',
+  ),
+  python: field(text, 'text', 'command', 'Python interpreter that has SGLang, to start a server with'),
+  prefill: field(
+    z.enum(['auto', 'on', 'off']),
+    'text',
+    'mode',
+    "SGLang: whether h_t is prefilled before scoring; off is the paper's pseudocode",
+  ),
+  imageTransport: field(
+    z.enum(['data', 'path', 'url']),
+    'text',
+    'mode',
+    'SGLang: pictures in requests, or read by the server from --image-folder',
+  ),
+  imageFolder: field(text, 'path', 'folder', 'where pictures are put for the server to read'),
+  imageBaseUrl: field(z.url(), 'text', 'url', 'address at which --image-folder is served, for --image-transport url'),
+  requestLimit: field(positive, 'number', 'n', 'SGLang: requests in flight per server'),
+  requestTimeout: field(z.number().gt(0), 'number', 'seconds', 'SGLang: limit of a prefill or scoring request'),
   model: field(text, 'path', 'folder', 'Hugging Face checkpoint folder (Qwen3-VL)'),
   script: field(text, 'path', 'file', 'what the scripted engine plays: {"<id>": [{"candidate": 0, "action": "..."}]}'),
   dialect: field(z.enum(['ssr']), 'text', 'name', "the checkpoint's agent format"),
@@ -79,6 +102,10 @@ export type Config = { readonly [K in FieldName]?: z.infer<Shape[K]> };
 /** Fields that change how a run is carried out but not what it is: a run may be resumed with others. */
 const INCIDENTAL: readonly FieldName[] = [
   'judgeConcurrency',
+  'engineUrl',
+  'python',
+  'requestLimit',
+  'requestTimeout',
   'concurrency',
   'workers',
   'questionLimit',

@@ -1,7 +1,9 @@
 // The command tree of `ssr`.
 import { Command } from 'commander';
+import { addDoctorCommand } from './commands/doctor.js';
 import { addEvalCommand } from './commands/eval.js';
 import { addLibraryCommand } from './commands/library.js';
+import { addServeCommand } from './commands/serve.js';
 import { addShowCommand } from './commands/show.js';
 import type { CommandContext } from './exit.js';
 import { packageVersion } from './version.js';
@@ -26,5 +28,7 @@ Exit codes: 0 done · 1 usage · 2 engine unreachable · 3 too many errors · 4 
   addEvalCommand(program, context);
   addShowCommand(program);
   addLibraryCommand(program, context);
+  addServeCommand(program);
+  addDoctorCommand(program, context);
   return program;
 }

@@ -6,8 +6,8 @@ import { packageRoot } from '../paths.js';
 import { defaultLibrary, defaultPrompt } from './defaults.js';
 import { type Config, configSchema, DEFAULTS, FIELDS, type FieldName, flagOf, type Settings } from './options.js';
 
-/** Command-line values by field name; only switches are no strings. */
-export type Flags = Partial<Record<FieldName, string | true>>;
+/** Command-line values by field name: lists are arrays, switches true. */
+export type Flags = Partial<Record<FieldName, string | readonly string[] | true>>;
 
 /**
  * Flags win over the config file, which wins over the preset configs/<benchmark>.json, which wins over the defaults.
@@ -65,7 +65,7 @@ async function readPreset(benchmark: string): Promise<Config> {
 
 function parseFlags(flags: Flags, cwd: string): Config {
   const values: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(flags) as [FieldName, string | true][]) {
+  for (const [name, value] of Object.entries(flags) as [FieldName, NonNullable<Flags[FieldName]>][]) {
     const { kind, schema } = FIELDS[name];
     const parsed = schema.safeParse(kind === 'number' ? toNumber(String(value)) : value);
     if (!parsed.success) {

@@ -11,12 +11,11 @@ import { renderCandidates, renderPrompt } from '../agent/prompt.js';
 import { selectionReasoner } from '../agent/reasoning/selection.js';
 import { loadTokenizer } from '../agent/tokenizer.js';
 import { openBenchmark as openDataBenchmark } from '../data/open.js';
-import { createEmbeddedEngine } from '../engines/embedded/engine.js';
-import { createScriptedEngine, readScript } from '../engines/scripted.js';
 import { UsageError } from '../errors.js';
 import { packageRoot } from '../paths.js';
 import { createCrop } from '../tools/crop.js';
-import type { Benchmark, Candidate, Engine, Judge, Tokenizer, Toolbox } from '../types.js';
+import type { Benchmark, Candidate, Judge, Toolbox } from '../types.js';
+import { type EngineHooks, openEngine } from './engine.js';
 import { type Environment, openJudge } from './judge.js';
 import type { Settings } from './options.js';
 
@@ -30,7 +29,7 @@ export interface Wiring {
 }
 
 /** Builds every part and starts the engine last, so that bad settings, libraries and data cost nothing. */
-export async function wire(settings: Settings, environment: Environment): Promise<Wiring> {
+export async function wire(settings: Settings, environment: Environment, hooks: EngineHooks = {}): Promise<Wiring> {
   const library = await loadLibrary(settings.library);
   const systemPrompt = await readPrompt(settings.prompt, library);
   const [benchmark, tools] = await openBenchmark(settings);
@@ -38,7 +37,7 @@ export async function wire(settings: Settings, environment: Environment): Promis
   const tokenizer = await loadTokenizer(model);
   const dialect = createSsrDialect(systemPrompt, tokenizer.addedTokens);
   const candidates = tokeniseLibrary(library, dialect, tokenizer);
-  const engine = await openEngine(settings, model, tokenizer, candidates);
+  const engine = await openEngine({ settings, model, tokenizer, candidates, environment, hooks });
   const reasoner = selectionReasoner(engine, candidates, settings);
   return {
     benchmark,
@@ -95,17 +94,4 @@ async function openBenchmark(settings: Settings): Promise<[Benchmark, Toolbox]> 
 function requireModel({ model }: Settings): string {
   if (model === undefined) throw new UsageError('no model named', { expected: '--model FOLDER' });
   return model;
-}
-
-async function openEngine(
-  settings: Settings,
-  model: string,
-  tokenizer: Tokenizer,
-  candidates: readonly Candidate[],
-): Promise<Engine> {
-  if (settings.engine === 'scripted') {
-    return createScriptedEngine({ script: await readScript(settings.script as string), tokenizer, candidates, model });
-  }
-  const workers = settings.workers;
-  return createEmbeddedEngine(model, { ...(workers !== undefined && { workers }) });
 }

@@ -80,7 +80,7 @@ export async function runEpisode(entry: { id: string; type: string }, run: Episo
       ids: [...context.ids],
       positions: context.length,
       systemLength: agent.systemIds.length,
-      system,
+      system: system && usageRecord(system),
       images: context.images.map(({ sha256, mediaType, width, height }) => ({ sha256, mediaType, width, height })),
       turns,
       timingMs: {
@@ -153,10 +153,10 @@ function turnRecord(turn: Turn, times: ReturnType<Stopwatch['lap']>): EpisodeTur
   const { system: _, ...timingMs } = times;
   return {
     history: { length: turn.historyLength, positions: turn.historyPositions },
-    prefill: turn.prefill,
+    prefill: usageRecord(turn.prefill),
     reasoning: {
       length: reasoning.ids.length,
-      usage: reasoning.usage,
+      usage: usageRecord(reasoning.usage),
       selection: reasoning.selection && mutable(reasoning.selection),
       written: reasoning.written && [...reasoning.written],
     },
@@ -166,7 +166,7 @@ function turnRecord(turn: Turn, times: ReturnType<Stopwatch['lap']>): EpisodeTur
       logprobs: generation.tokens.map(({ logprob }) => logprob),
       finishReason: generation.finishReason,
       parsed: turn.action.kind === 'image_zoom_in_tool' ? { ...turn.action, box: [...turn.action.box] } : turn.action,
-      usage: generation.usage,
+      usage: usageRecord(generation.usage),
     },
     observation: observation && {
       length: observation.ids.length,
@@ -175,6 +175,11 @@ function turnRecord(turn: Turn, times: ReturnType<Stopwatch['lap']>): EpisodeTur
     },
     timingMs,
   };
+}
+
+/** Counts only: times stand elsewhere, so that equal runs have equal records. */
+function usageRecord({ waitedMs: _, ...counts }: Usage): EpisodeTurn['prefill'] {
+  return counts;
 }
 
 function mutable(selection: Selection): NonNullable<EpisodeTurn['reasoning']['selection']> {

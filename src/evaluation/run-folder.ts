@@ -1,4 +1,5 @@
 // results/<run>/: manifest.json, episodes.jsonl, images/<sha256>.<ext>, summary.json and tables; every question is on disk as it ends.
+import { createWriteStream, type WriteStream } from 'node:fs';
 import { access, type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { DataError } from '../errors.js';
@@ -18,7 +19,7 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
 };
 
 /** Files a run may leave; `fresh` removes these and nothing else. */
-const OWN_FILES = ['manifest.json', 'episodes.jsonl', 'images', 'summary.json', 'success.csv', 'latency.csv'];
+const OWN_FILES = ['manifest.json', 'episodes.jsonl', 'images', 'summary.json', 'success.csv', 'latency.csv', 'calls.jsonl'];
 
 export interface OpenOptions {
   /** Starts again in a folder that holds a run. */
@@ -37,6 +38,7 @@ export class RunFolder {
   /** Where each question's line stands in episodes.jsonl, in bytes. */
   readonly #lines = new Map<string, { readonly offset: number; readonly length: number }>();
   #end = 0;
+  #calls: WriteStream | null = null;
 
   private constructor(path: string, episodes: FileHandle, unlock: () => Promise<void>) {
     this.path = path;
@@ -100,7 +102,15 @@ export class RunFolder {
     await rename(`${path}.part`, path);
   }
 
+  /** One line of calls.jsonl: what a request to a server cost. Buffered; a crash may lose the last ones, never an episode. */
+  logCall(call: unknown): void {
+    this.#calls ??= createWriteStream(join(this.path, 'calls.jsonl'), { flags: 'a' });
+    this.#calls.write(`${JSON.stringify(call)}\n`);
+  }
+
   async close(): Promise<void> {
+    const calls = this.#calls;
+    if (calls) await new Promise((resolve) => calls.end(resolve));
     await this.#episodes.close();
     await this.#unlock();
   }

@@ -1,5 +1,5 @@
 // Times the phases of a trajectory by the definitions of method.md section 4, so that the algorithm needs no clock.
-import type { Phase, Span } from '../types.js';
+import type { Phase, Span, Usage } from '../types.js';
 
 /** Milliseconds from any fixed origin, never going back. */
 export type Clock = () => number;
@@ -18,10 +18,13 @@ export function createStopwatch(clock: Clock): Stopwatch {
   return {
     async span(phase, run) {
       const start = clock();
+      let waitedMs = 0;
       try {
-        return await run();
+        const result = await run();
+        waitedMs = waitedMsOf(result);
+        return result;
       } finally {
-        phases[phase] += clock() - start;
+        phases[phase] += clock() - start - waitedMs;
       }
     },
     lap() {
@@ -33,6 +36,12 @@ export function createStopwatch(clock: Clock): Stopwatch {
       return times;
     },
   };
+}
+
+/** What an engine's reply says of time that is not the model's: it then counts as orchestration. */
+function waitedMsOf(result: unknown): number {
+  const reply = (result ?? {}) as Partial<Usage> & { readonly usage?: Usage };
+  return reply.waitedMs ?? reply.usage?.waitedMs ?? 0;
 }
 
 function noTimes(): PhaseTimes {
