@@ -4,9 +4,15 @@ import { episodeSchema } from '../src/evaluation/records.js';
 
 describe('docs/algorithm.md', () => {
   it('quotes lines that stand in the source', () => {
-    const source = ['algorithm.ts', 'scoring.ts', 'reasoning/selection.ts'].map((file) => readFileSync(`src/agent/${file}`, 'utf8')).join('\n');
-    const table = readFileSync('docs/algorithm.md', 'utf8').split('\n').filter((line) => /^\| .*`/.test(line));
-    const quoted = table.map((row) => /\| `{1,2}(?! )(.+?)`{1,2} \|$/.exec(row.replaceAll('\\|', '¦'))?.[1]?.replaceAll('¦', '|'));
+    const source = ['algorithm.ts', 'scoring.ts', 'reasoning/selection.ts']
+      .map((file) => readFileSync(`src/agent/${file}`, 'utf8'))
+      .join('\n');
+    const table = readFileSync('docs/algorithm.md', 'utf8')
+      .split('\n')
+      .filter((line) => /^\| .*`/.test(line));
+    const quoted = table.map((row) =>
+      /\| `{1,2}(?! )(.+?)`{1,2} \|$/.exec(row.replaceAll('\\|', '¦'))?.[1]?.replaceAll('¦', '|'),
+    );
     expect(quoted.length).toBeGreaterThan(14);
     for (const line of quoted) expect(source).toContain(line);
   });
@@ -15,7 +21,9 @@ describe('docs/algorithm.md', () => {
 describe('docs/formats.md', () => {
   it('names every field of an episode', () => {
     const text = readFileSync('docs/formats.md', 'utf8');
-    const missing = [...fieldNames(episodeSchema)].filter((name) => !text.includes(`\`${name}\``) && !text.includes(`.${name}\``));
+    const missing = [...fieldNames(episodeSchema)].filter(
+      (name) => !text.includes(`\`${name}\``) && !text.includes(`.${name}\``),
+    );
     expect(missing).toEqual([]);
   });
 });
