@@ -1,5 +1,5 @@
 // Any benchmark written as a set of SenseNova-MARS: <root>/data.jsonl, <root>/images/, and an entry in the manifest beside it.
-import { mkdir, open, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { z } from 'zod';
 import { DataError } from '../errors.js';
@@ -15,23 +15,32 @@ export interface ExportSummary {
   readonly leftOut: readonly { readonly id: string; readonly reason: string }[];
 }
 
-/** Writes folder/<name>/ and adds the set to folder/test_all.json. Native ids and types are kept in `extra_info`. */
-export async function exportMars(benchmark: Benchmark, folder: string): Promise<ExportSummary> {
+/**
+ * Writes folder/<name>/ and adds the set to folder/test_all.json. Native ids and types are kept in `extra_info`. An aborted export
+ * adds no set, and an earlier one stays.
+ */
+export async function exportMars(benchmark: Benchmark, folder: string, signal?: AbortSignal): Promise<ExportSummary> {
   const root = join(folder, benchmark.name);
   await mkdir(join(root, 'images'), { recursive: true });
   const leftOut: { id: string; reason: string }[] = [];
-  const file = await open(join(root, 'data.jsonl'), 'w');
+  const data = join(root, 'data.jsonl');
+  const file = await open(`${data}.part`, 'w');
   let written = 0;
   try {
     for (const { id } of benchmark.entries) {
+      signal?.throwIfAborted();
       const question = await load(benchmark, id, leftOut);
       if (question === null) continue;
       const images = await Promise.all(question.images.map((image) => writeImage(image, root)));
       await file.write(`${JSON.stringify(toRow(question, images, written))}\n`);
       written += 1;
     }
-  } finally {
     await file.close();
+    await rename(`${data}.part`, data);
+  } catch (error) {
+    await file.close();
+    await rm(`${data}.part`, { force: true });
+    throw error;
   }
   const manifest = join(folder, 'test_all.json');
   await addToManifest(manifest, benchmark.name, written);

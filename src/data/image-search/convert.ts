@@ -1,5 +1,5 @@
 // A cache of image searches made part of a prepared folder: image-search.jsonl, thumbnails among the images.
-import { open, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { access, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeWhole } from '../hub/cache.js';
 import { sha256OfFile } from '../hub/digest.js';
@@ -20,17 +20,49 @@ export interface ConvertedSearches {
   readonly withoutThumbnail: number;
 }
 
-/** Adds the searches for questions of this folder and leaves out all others; an earlier cache is replaced. */
-export async function addImageSearches(folder: string, searches: AsyncIterable<CachedSearch>): Promise<ConvertedSearches> {
+/**
+ * Adds the searches for questions of this folder and leaves out all others; an earlier cache is replaced, and stays as it was when
+ * something fails or `signal` aborts.
+ */
+export async function addImageSearches(
+  folder: string,
+  searches: AsyncIterable<CachedSearch>,
+  signal?: AbortSignal,
+): Promise<ConvertedSearches> {
   const manifest = await readManifest(folder);
   const index = await readIndex(folder);
-  const missing = new Set(index.ids);
   const target = join(folder, 'image-search.jsonl');
-  const file = await open(`${target}.preparing`, 'w');
+  let counts: SearchCounts;
+  try {
+    counts = await writeSearches(`${target}.preparing`, folder, index.ids, searches, signal);
+  } catch (error) {
+    await rm(`${target}.preparing`, { force: true });
+    await removeUnused(folder, index.images, target);
+    throw error;
+  }
+  await rename(`${target}.preparing`, target);
+  const sha256 = { ...manifest.sha256, 'image-search.jsonl': await sha256OfFile(target) };
+  await writeWhole(join(folder, 'manifest.json'), `${JSON.stringify({ ...manifest, sha256 }, null, 2)}\n`);
+  await removeUnused(folder, index.images, target);
+  return { questions: index.ids.length, ...counts, withoutThumbnail: counts.pages - counts.thumbnails };
+}
+
+type SearchCounts = Pick<ConvertedSearches, 'missing' | 'pages' | 'thumbnails'>;
+
+async function writeSearches(
+  path: string,
+  folder: string,
+  ids: readonly string[],
+  searches: AsyncIterable<CachedSearch>,
+  signal?: AbortSignal,
+): Promise<SearchCounts> {
+  const missing = new Set(ids);
+  const file = await open(path, 'w');
   let pages = 0;
   let thumbnails = 0;
   try {
     for await (const { id, pages: found } of searches) {
+      signal?.throwIfAborted();
       if (!missing.delete(id)) continue;
       const results = await Promise.all(found.map((page) => toResult(page, folder)));
       const entry: ImageSearchEntry = { id, results };
@@ -41,11 +73,7 @@ export async function addImageSearches(folder: string, searches: AsyncIterable<C
   } finally {
     await file.close();
   }
-  await rename(`${target}.preparing`, target);
-  const sha256 = { ...manifest.sha256, 'image-search.jsonl': await sha256OfFile(target) };
-  await writeWhole(join(folder, 'manifest.json'), `${JSON.stringify({ ...manifest, sha256 }, null, 2)}\n`);
-  await removeUnused(folder, index.images, target);
-  return { questions: index.ids.length, missing: [...missing], pages, thumbnails, withoutThumbnail: pages - thumbnails };
+  return { missing: [...missing], pages, thumbnails };
 }
 
 interface Index {
@@ -65,12 +93,17 @@ async function readIndex(folder: string): Promise<Index> {
   return { ids, images };
 }
 
-/** Thumbnails of an earlier cache go. */
+/** Thumbnails that the search file does not name go. */
 async function removeUnused(folder: string, ofQuestions: ReadonlySet<string>, searchFile: string): Promise<void> {
   const used = new Set(ofQuestions);
-  await indexLines(searchFile, (line) => {
-    for (const { thumbnail } of parseJson(line, imageSearchEntrySchema, searchFile).results) if (thumbnail) used.add(thumbnail);
-  });
+  const exists = await access(searchFile).then(
+    () => true,
+    () => false,
+  );
+  if (exists)
+    await indexLines(searchFile, (line) => {
+      for (const { thumbnail } of parseJson(line, imageSearchEntrySchema, searchFile).results) if (thumbnail) used.add(thumbnail);
+    });
   for (const name of await readdir(join(folder, 'images'))) {
     if (!used.has(`images/${name}`)) await rm(join(folder, 'images', name));
   }
