@@ -1,5 +1,6 @@
 // The command tree of `ssr`.
 import { Command } from 'commander';
+import { addDataCommand } from './commands/data.js';
 import { addDoctorCommand } from './commands/doctor.js';
 import { addEvalCommand } from './commands/eval.js';
 import { addLibraryCommand } from './commands/library.js';
@@ -30,5 +31,6 @@ Exit codes: 0 done · 1 usage · 2 engine unreachable · 3 too many errors · 4 
   addLibraryCommand(program, context);
   addServeCommand(program);
   addDoctorCommand(program, context);
+  addDataCommand(program, context);
   return program;
 }
