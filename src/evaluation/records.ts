@@ -87,6 +87,18 @@ const turnSchema = z.object({
   }),
 });
 
+/** In the order in which reports list them. */
+export const EPISODE_STATUSES = [
+  'answer',
+  'invalid-output',
+  'tool-error',
+  'tool-disabled',
+  'turn-limit',
+  'context-limit',
+  'error',
+  'cancelled',
+] as const;
+
 export const episodeSchema = z.object({
   schema: z.literal(1),
   id: z.string(),
@@ -94,16 +106,7 @@ export const episodeSchema = z.object({
   /** The trajectory's own seed, derived from the run's seed and the id. */
   seed: z.number().int(),
   /** A stop status of Algorithm 1, or `error` (a surprise; see `error`) or `cancelled`. */
-  status: z.enum([
-    'answer',
-    'invalid-output',
-    'tool-error',
-    'tool-disabled',
-    'turn-limit',
-    'context-limit',
-    'error',
-    'cancelled',
-  ]),
+  status: z.enum(EPISODE_STATUSES),
   reason: z.string().nullable(),
   answer: z.string().nullable(),
   answers: z.array(z.string()),

@@ -1,5 +1,5 @@
 // Success and the ledger behind it: every planned question is scored, an error of a named kind, or was not run.
-import { type Episode, type EpisodeStatus, isErrorStatus } from '../evaluation/records.js';
+import { EPISODE_STATUSES, type Episode, type EpisodeStatus, isErrorStatus } from '../evaluation/records.js';
 import { type Rate, rate } from '../evaluation/statistics.js';
 
 /** Why a question has no verdict. */
@@ -29,17 +29,6 @@ interface Counts {
   scored: number;
   unscored: number;
 }
-
-const statuses: readonly EpisodeStatus[] = [
-  'answer',
-  'invalid-output',
-  'tool-error',
-  'tool-disabled',
-  'turn-limit',
-  'context-limit',
-  'error',
-  'cancelled',
-];
 
 export function createSuccess(planned: number) {
   const types = new Map<string, Counts>();
@@ -74,7 +63,7 @@ export function createSuccess(planned: number) {
     },
     /** Questions per status, in a fixed order, those that occurred. */
     stops(): Readonly<Partial<Record<EpisodeStatus, number>>> {
-      return Object.fromEntries(statuses.flatMap((status) => (stops.has(status) ? [[status, stops.get(status)]] : [])));
+      return Object.fromEntries(EPISODE_STATUSES.flatMap((status) => (stops.has(status) ? [[status, stops.get(status)]] : [])));
     },
   };
 }
