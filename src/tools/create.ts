@@ -11,6 +11,7 @@ import { secretsOf } from './image-search/image-host.js';
 import { imageProvider } from './image-search/provider.js';
 import { createThumbnailProvider, withThumbnails } from './image-search/thumbnails.js';
 import type { ImageSearchOptions, NetworkOptions, RecordingOptions, TextSearchOptions, ToolOptions } from './options.js';
+import { createPageParser } from './pages/page-parser.js';
 import { pageReaders } from './pages/readers.js';
 import { withPages } from './pages/with-pages.js';
 import { normaliseQuery } from './provider.js';
@@ -44,10 +45,10 @@ export async function createTools(options: ToolOptions): Promise<Tools> {
     return {
       toolbox,
       statistics: () => workshop.counter.result(workshop.budget.spent(), options.network?.prices ?? {}),
-      close: () => workshop.http.close(),
+      close: () => closeWorkshop(workshop),
     };
   } catch (error) {
-    await workshop.http.close();
+    await closeWorkshop(workshop);
     throw error;
   }
 }
@@ -67,7 +68,11 @@ async function openWorkshop({ clock = systemClock, network = {}, recording, ...o
     rateLimits,
     ...(network.retry && { retry: network.retry }),
   });
-  return { clock, redactor, guard, budget, http, counter: createCounter(), recording: store };
+  return { clock, redactor, guard, budget, http, parser: createPageParser(), counter: createCounter(), recording: store };
+}
+
+async function closeWorkshop({ http, parser }: Workshop): Promise<void> {
+  await Promise.all([http.close(), parser.close()]);
 }
 
 async function openRecording(recording: RecordingOptions): Promise<Recording> {

@@ -1,14 +1,17 @@
 // Fetching a result's page: at most 2 MB and 10 s, HTML or plain text, public addresses only, its main text cut to a token budget.
+import { ToolError } from '../../errors.js';
 import { ReplyError } from '../errors.js';
 import type { HttpClient } from '../http/client.js';
 import type { HttpReply } from '../http/message.js';
 import { parseUrl } from '../http/url.js';
 import { oneLine, type Provider } from '../provider.js';
-import { mainText } from './main-text.js';
+import type { MainText } from './main-text.js';
+import type { PageParser } from './page-parser.js';
 import { type CountTokens, cutToTokens } from './token-budget.js';
 
 export interface PageOptions {
   readonly http: HttpClient;
+  readonly parser: PageParser;
   /** Most tokens of a page's text. */
   readonly tokens: number;
   readonly countTokens: CountTokens;
@@ -20,7 +23,7 @@ const TYPES = /^(?:text\/html|application\/xhtml\+xml|text\/plain)$/;
 const most = { bytes: 2_000_000, timeMs: 10_000 };
 
 /** One result with `text`; a page that has none is a failure, with the reason. */
-export function createPageProvider({ http, tokens, countTokens, tokenizer }: PageOptions): Provider<string> {
+export function createPageProvider({ http, parser, tokens, countTokens, tokenizer }: PageOptions): Provider<string> {
   return {
     kind: 'page',
     name: 'page',
@@ -44,12 +47,23 @@ export function createPageProvider({ http, tokens, countTokens, tokenizer }: Pag
         signal,
       );
       requirePage(reply);
-      const read = reply.mediaType === 'text/plain' ? { title: null, text: decode(reply).trim() } : mainText(decode(reply));
+      const read = await readText(reply, parser);
       if (!read || read.text === '') throw new ReplyError('the page has no readable text', { where: reply.url }, [reply]);
       const text = cutToTokens(read.text, tokens, countTokens);
       return { results: [{ ...(read.title && { title: oneLine(read.title) }), text, url: reply.url }], raw: [reply] };
     },
   };
+}
+
+async function readText(reply: HttpReply, parser: PageParser): Promise<MainText | null> {
+  const source = decode(reply);
+  if (reply.mediaType === 'text/plain') return { title: null, text: source.trim() };
+  try {
+    return await parser.parse(source);
+  } catch (error) {
+    if (!(error instanceof ToolError)) throw error;
+    throw new ReplyError(error.message, { where: reply.url }, [reply]);
+  }
 }
 
 /** A page that refuses us is a failed page, no refused key. */

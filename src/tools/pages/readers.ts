@@ -14,8 +14,8 @@ import type { PageReaders } from './with-pages.js';
 /** Null where results show their snippets. Throws UsageError for a prompt without its places. */
 export async function pageReaders(options: PagesOptions, workshop: Workshop): Promise<PageReaders | null> {
   if (options.mode === 'snippets') return null;
-  const { http, redactor } = workshop;
-  const page = operate(createPageProvider({ http, ...options }), workshop);
+  const { http, redactor, parser } = workshop;
+  const page = operate(createPageProvider({ http, parser, ...options }), workshop);
   if (options.mode === 'text') return { page };
   const { model, key, prompt = await defaultPrompt() } = options;
   if (!prompt.includes('{{query}}') || !prompt.includes('{{page}}')) {
