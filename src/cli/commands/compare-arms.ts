@@ -11,6 +11,7 @@ import { outcomeOf } from '../../reports/compare-outcome.js';
 import { FIELDS, type FieldName } from '../options.js';
 import type { Flags } from '../settings.js';
 import { type ReasoningOptions, reasoningSchema } from './compare-reasoning.js';
+import { readArmFile } from './compare-rows.js';
 
 /** An arm before anything has run. */
 export type ArmSpec =
@@ -24,7 +25,7 @@ export type ArmSpec =
     };
 
 /**
- * `[label=]results/run[,results/other-benchmark]`, `[label=]config.json` or `[label=]reasoning[:key=value,…]`, where keys are
+ * `[label=]results/run[,results/other-benchmark]`, `[label=]config.json` (a config or a row of configs/rows) or `[label=]reasoning[:key=value,…]`, where keys are
  * those of a config file and of reasoning. Arms of one name are numbered. Throws UsageError.
  */
 export function parseArms(specs: readonly string[]): ArmSpec[] {
@@ -46,7 +47,7 @@ function parseArm(spec: string): ArmSpec {
   }
   if (body.endsWith('.json')) {
     if (!existsSync(body)) throw new UsageError('no such config', { where: spec, found: body });
-    return { kind: 'live', name: label ?? body, config: body, flags: {}, reasoning: reasoningSchema.parse({}) };
+    return { kind: 'live', ...readArmFile(resolve(body)), ...(label !== undefined && { name: label }) };
   }
   const [way = '', options = ''] = splitOnce(body, ':');
   const reasoning = way === 'ssr' ? 'selection' : way;
