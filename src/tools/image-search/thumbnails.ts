@@ -9,6 +9,8 @@ import type { Provider, ToolSearchResult } from '../provider.js';
 import type { Operated } from '../recording/recorded.js';
 
 const MOST_BYTES = 5_000_000;
+/** A small file can unpack to a huge picture. */
+const MOST_PIXELS = 25_000_000;
 
 export function createThumbnailProvider(http: HttpClient): Provider<string> {
   return {
@@ -70,6 +72,9 @@ function decodeDataUrl(address: string): Uint8Array {
 async function loadThumbnail(bytes: Uint8Array, raw: ReplyError['replies']): Promise<Image> {
   try {
     const image = await loadImage(bytes, 'thumbnail');
+    if (image.width * image.height > MOST_PIXELS) {
+      throw new DataError('too large', { expected: `at most ${MOST_PIXELS} pixels`, found: `${image.width}x${image.height}` });
+    }
     await decodeRgb(image.bytes, 'thumbnail');
     return image;
   } catch (error) {
