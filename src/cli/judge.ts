@@ -40,3 +40,8 @@ export async function openJudge(settings: JudgeSettings, environment: Environmen
     attachImages: settings.judgeImages ?? false,
   });
 }
+
+/** What a run's identity says of the judge's prompt: nothing for a judge that has none. */
+export function judgePromptOf(judge: Judge): { readonly judgePrompt?: string } {
+  return 'promptSha256' in judge ? { judgePrompt: String(judge.promptSha256) } : {};
+}

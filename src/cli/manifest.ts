@@ -4,6 +4,7 @@ import { cpus, platform, release, totalmem } from 'node:os';
 import { execa } from 'execa';
 import { packageRoot } from '../paths.js';
 import type { Benchmark } from '../types.js';
+import { judgePromptOf } from './judge.js';
 import { identityOf, type Settings } from './options.js';
 import { packageVersion } from './version.js';
 import type { Wiring } from './wire.js';
@@ -26,6 +27,7 @@ export async function describeRun(settings: Settings, wiring: Wiring, plan: Benc
       prompt: sha256(systemPrompt),
       library: sha256(JSON.stringify(library.entries)),
       judge: judge.name,
+      ...judgePromptOf(judge),
     },
     plan: plan.map(({ id }) => id),
     prompt: { text: systemPrompt, tokens: agent.systemIds.length },

@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { addDataCommand } from './commands/data.js';
 import { addDoctorCommand } from './commands/doctor.js';
 import { addEvalCommand } from './commands/eval.js';
+import { addJudgeCommand } from './commands/judge.js';
 import { addLibraryCommand } from './commands/library.js';
 import { addServeCommand } from './commands/serve.js';
 import { addShowCommand } from './commands/show.js';
@@ -32,5 +33,6 @@ Exit codes: 0 done · 1 usage · 2 engine unreachable · 3 too many errors · 4 
   addServeCommand(program);
   addDoctorCommand(program, context);
   addDataCommand(program, context);
+  addJudgeCommand(program, context);
   return program;
 }

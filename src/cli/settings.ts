@@ -63,7 +63,8 @@ async function readPreset(benchmark: string): Promise<Config> {
   return exists ? readConfig(path) : {};
 }
 
-function parseFlags(flags: Flags, cwd: string): Config {
+/** Validates command-line values; throws UsageError naming the flag. */
+export function parseFlags(flags: Flags, cwd: string): Config {
   const values: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(flags) as [FieldName, NonNullable<Flags[FieldName]>][]) {
     const { kind, schema } = FIELDS[name];

@@ -37,6 +37,7 @@ export async function wire(settings: Settings, environment: Environment, hooks: 
   const tokenizer = await loadTokenizer(model);
   const dialect = createSsrDialect(systemPrompt, tokenizer.addedTokens);
   const candidates = tokeniseLibrary(library, dialect, tokenizer);
+  const judge = await openJudge(settings, environment);
   const engine = await openEngine({ settings, model, tokenizer, candidates, environment, hooks });
   const reasoner = selectionReasoner(engine, candidates, settings);
   return {
@@ -44,7 +45,7 @@ export async function wire(settings: Settings, environment: Environment, hooks: 
     library,
     candidates,
     systemPrompt,
-    judge: await openJudge(settings, environment),
+    judge,
     agent: {
       engine,
       info: await engine.describe(),
@@ -86,9 +87,19 @@ export async function readPrompt(path: string, library: Library): Promise<string
 /** The benchmark with the tools that go with it; data sets have no corpus of their own, so only the crop is theirs. */
 async function openBenchmark(settings: Settings): Promise<[Benchmark, Toolbox]> {
   const { benchmark, split = 'plain', textResults, imageResults } = settings;
-  if (benchmark === 'micro') return Promise.all([loadMicro(split), microToolbox(split, { textResults, imageResults })]);
-  const known = dataSources.map(({ name }) => name);
-  return [await openDataBenchmark(benchmark, settings.data ?? resolve('data'), known), { crop: createCrop() }];
+  const tools = benchmark === 'micro' ? microToolbox(split, { textResults, imageResults }) : { crop: createCrop() };
+  return Promise.all([loadBenchmark(settings), tools]);
+}
+
+/** The questions alone: micro, or a data set that was prepared, a folder, a file. */
+export async function loadBenchmark(settings: Pick<Settings, 'benchmark' | 'split' | 'data'>): Promise<Benchmark> {
+  const { benchmark, split = 'plain', data = resolve('data') } = settings;
+  if (benchmark === 'micro') return loadMicro(split);
+  return openDataBenchmark(
+    benchmark,
+    data,
+    dataSources.map(({ name }) => name),
+  );
 }
 
 function requireModel({ model }: Settings): string {

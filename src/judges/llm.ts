@@ -20,6 +20,8 @@ export interface LlmJudgeOptions extends ChatClientOptions {
 }
 
 export interface LlmJudge extends Judge {
+  /** Of the prompt; part of a run's record. */
+  readonly promptSha256: string;
   /** Requests that were sent (retries not counted), and verdicts that came from the cache. */
   readonly work: { readonly calls: number; readonly fromCache: number };
 }
@@ -35,6 +37,7 @@ export function createLlmJudge(options: LlmJudgeOptions): LlmJudge {
 
   return {
     name,
+    promptSha256: options.prompt.sha256,
     work,
     async judge(question, answer, signal): Promise<Verdict> {
       if (question.answers.length === 0)
