@@ -76,6 +76,48 @@ describe('cropping', () => {
     await expect(crop.crop(broken, [0, 0, 500, 500])).rejects.toThrow('image ab12: the picture cannot be cropped');
   });
 
+  it('reads fractions of the sides where the dialect does', async () => {
+    const source = await gradient(120, 80);
+    const fractions = await createCrop({ coordinates: 'fractions' }).crop(source, [0.25, 0.25, 0.75, 1]);
+    expect(fractions.sha256).toBe((await crop.crop(source, [250, 250, 750, 1000])).sha256);
+  });
+
+  it('cuts from the processed picture on request, and reads its pixels', async () => {
+    const geometry = { patchSize: 16, mergeSize: 2, minPixels: 1_024, maxPixels: 4_096 };
+    const source = await gradient(120, 120);
+    const result = await createCrop({ coordinates: { pixelsOf: geometry }, processedBy: geometry }).crop(source, [0, 0, 32, 64]);
+    expect(result).toMatchObject({ width: 32, height: 64 });
+    const { data } = await sharp(result.bytes).raw().toBuffer({ resolveWithObject: true });
+    // 120 pixels became 64: the pixel at (31, 63) shows what lies around (59, 119) of the gradient.
+    expect(data.at(-3)).toBeGreaterThan(56);
+    expect(data.at(-3)).toBeLessThan(61);
+  });
+
+  it('gives the same bytes from the cache as without it, for every kind of picture', async () => {
+    const source = await gradient(120, 80);
+    const cold = createCrop({ cacheBytes: 0 });
+    const kinds = [sharp(source.bytes).jpeg(), sharp(source.bytes).greyscale().png(), sharp(source.bytes).ensureAlpha(0.5).png()];
+    for (const kind of kinds) {
+      const bytes = await kind.toBuffer();
+      const image: Image = {
+        sha256: createHash('sha256').update(bytes).digest('hex'),
+        bytes,
+        mediaType: '',
+        width: 120,
+        height: 80,
+      };
+      await crop.crop(image, [0, 0, 1000, 1000]);
+      const [cached, direct] = [await crop.crop(image, [100, 100, 600, 700]), await cold.crop(image, [100, 100, 600, 700])];
+      expect(cached.sha256).toBe(direct.sha256);
+      const expected = await sharp(bytes)
+        .extract({ left: 12, top: 8, width: 60, height: 48 })
+        .toColourspace('srgb')
+        .raw()
+        .toBuffer();
+      expect(Buffer.compare(await sharp(cached.bytes).raw().toBuffer(), expected)).toBe(0);
+    }
+  });
+
   it('stops when aborted', async () => {
     await expect(crop.crop(await gradient(9, 9), [0, 0, 500, 500], AbortSignal.abort())).rejects.toThrow('abort');
   });
