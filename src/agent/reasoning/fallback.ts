@@ -26,10 +26,12 @@ export function withFallback(primary: Reasoner, fallback: Reasoner, { margin, on
 
 /** Work of two calls behind one history: its positions were needed once. */
 function sum(first: Usage, second: Usage): Usage {
+  const waitedMs = (first.waitedMs ?? 0) + (second.waitedMs ?? 0);
   return {
     promptTokens: second.promptTokens,
     cachedTokens: second.cachedTokens,
     computedTokens: first.computedTokens + second.computedTokens,
     imagesEncoded: first.imagesEncoded + second.imagesEncoded,
+    ...(waitedMs > 0 && { waitedMs }),
   };
 }

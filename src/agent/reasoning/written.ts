@@ -106,7 +106,8 @@ function actionOf({ tokens, finishReason, usage }: Generation, thought: Thought,
 
 /**
  * One call, two spans. The thought counts as its own tokens behind a history that the prefill has put into the cache; whatever the
- * call reports beyond that, a cache miss and the action's tokens, is the action's. Computed tokens sum to the call's.
+ * call reports beyond that, a cache miss and the action's tokens, is the action's. Computed tokens sum to the call's. Time that the
+ * call waited passed before its first token, in the thought's span, and is known too late to be taken out: it stays there.
  */
 function usageOfThought({ length }: TokenContext, thought: Thought): Usage {
   const { inserted, written } = thought;
