@@ -15,8 +15,8 @@ export interface DialectOptions {
   readonly systemPrompt: string;
   /** The tokenizer's, which outside text may never spell. */
   readonly addedTokens: readonly string[];
-  /** How the engine resizes pictures, for boxes in pixels. */
-  readonly geometry: ImageGeometry;
+  /** How the engine resizes pictures; asked for when the first box in pixels is read, since the engine starts last. */
+  readonly geometry: () => ImageGeometry;
 }
 
 export function systemTurn(prompt: string): string {

@@ -13,7 +13,7 @@ export function createDeepeyesDialect({ systemPrompt, addedTokens, geometry }: D
   const outside = (text: string): string => escapeOutsideText(text, addedTokens);
   const zoom = ({ name, arguments: args }: HermesCall, pictures: Pictures): Action => {
     if (name !== 'image_zoom_in_tool') return invalid(`no such tool: ${name}`);
-    const { box, reason } = pixelBox(numbersOf(args.bbox_2d ?? args.bbox), pictures, 0, geometry);
+    const { box, reason } = pixelBox(numbersOf(args.bbox_2d ?? args.bbox), pictures, 0, geometry());
     if (box === null) return invalid(`tool call ${name}: ${reason}`);
     return { kind: name, box, label: String(args.label ?? ''), imageIndex: 0 };
   };

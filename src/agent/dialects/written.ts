@@ -1,18 +1,18 @@
 // A dialect for checkpoints that write their reasoning: the action begins behind a thought that the model closed itself.
-import type { Action, Dialect } from '../../types.js';
+import type { Dialect } from '../../types.js';
 import { thoughtTags } from '../reasoning/thought.js';
 
 /**
  * The same dialect, but an action may begin with what the closing tag's last token still owes it (`>` of `><answer>`, which
  * is one token) and with white space; an empty one says that the thought was never closed.
  */
-export function afterWrittenThought<D extends Pick<Dialect, 'wrapReasoning' | 'parseAction'>>(dialect: D): D {
+export function afterWrittenThought(dialect: Dialect): Dialect {
   const { close } = thoughtTags(dialect);
   return {
     ...dialect,
-    parseAction(text: string, ...rest: [number]): Action {
+    parseAction(text, images) {
       if (text === '') return { kind: 'invalid', reason: `the reasoning has no closing ${close}` };
-      return dialect.parseAction(withoutTagRest(text, close).trimStart(), ...rest);
+      return dialect.parseAction(withoutTagRest(text, close).trimStart(), images);
     },
   };
 }

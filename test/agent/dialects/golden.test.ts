@@ -28,7 +28,7 @@ interface Golden {
 
 const folder = new URL('golden/', import.meta.url);
 const tokenizer = await loadTokenizer('benchmarks/micro/model');
-const geometry = { patchSize: 16, mergeSize: 2, minPixels: 65536, maxPixels: 8294400 };
+const geometry = () => ({ patchSize: 16, mergeSize: 2, minPixels: 65536, maxPixels: 8294400 });
 const pictures: Readonly<Record<string, Image>> = { blue: await plainImage('blue'), green: await plainImage('green', 96) };
 const pad = tokenizer.idOf('<|image_pad|>');
 
