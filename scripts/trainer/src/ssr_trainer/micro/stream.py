@@ -29,19 +29,26 @@ def to_trajectory(question: Question, identifier: str) -> Trajectory:
     return Trajectory(identifier, question.text, images, turns, question.type)
 
 
-def training_trajectories(seed: int, step: int, count: int) -> list[Trajectory]:
+def training_questions(seed: int, step: int, count: int) -> list[Question]:
     rng = np.random.default_rng([seed, 1, step])
     builder = Builder(NamePool("train", unique=False), TRAINING_STYLE)
     names = list(QUESTION_TYPES)
     weights = np.array([TYPE_WEIGHTS[name] for name in names])
     drawn = rng.choice(len(names), size=count, p=weights / weights.sum())
-    return [to_trajectory(builder.build(rng, names[k]), f"{step}-{i}") for i, k in enumerate(drawn)]
+    return [builder.build(rng, names[k]) for k in drawn]
 
 
-def development_trajectories(seed: int, per_type: int, types: list[str] | None = None) -> list[Trajectory]:
+def training_trajectories(seed: int, step: int, count: int) -> list[Trajectory]:
+    return [to_trajectory(question, f"{step}-{i}") for i, question in enumerate(training_questions(seed, step, count))]
+
+
+def development_questions(seed: int, per_type: int, types: list[str] | None = None) -> list[Question]:
     """Questions with development names, for curves while training; not the exported dev split."""
     rng = np.random.default_rng([seed, 2])
     builder = Builder(NamePool("dev", unique=False), TRAINING_STYLE)
-    return [
-        to_trajectory(builder.build(rng, name), f"dev-{name}-{i}") for name in types or PLAIN_TYPES for i in range(per_type)
-    ]
+    return [builder.build(rng, name) for name in types or PLAIN_TYPES for _ in range(per_type)]
+
+
+def development_trajectories(seed: int, per_type: int, types: list[str] | None = None) -> list[Trajectory]:
+    questions = development_questions(seed, per_type, types)
+    return [to_trajectory(question, f"dev-{question.type}-{i % per_type}") for i, question in enumerate(questions)]

@@ -1,6 +1,8 @@
 """Trains the micro checkpoint from a seed: build, drills, SFT, export (`npm run train:micro`).
 
 python -m ssr_trainer.micro.train --seed 1 [--run DIR] [--export DIR]; an interrupted run continues where it stopped.
+`--reasoning freeform` trains the twin that writes its reasoning instead: same build, same drills (a finished drill phase
+in RUN is their common start), same questions and steps; it goes to RUN/sft-freeform and RUN/model-freeform.
 """
 
 from __future__ import annotations
@@ -18,51 +20,58 @@ from transformers import Qwen3VLForConditionalGeneration
 from ..images import ImageSpec
 from ..library import load_library
 from ..loss import LossSettings
-from ..optimisation import OptimiserSettings, train
+from ..optimisation import OptimiserSettings, Task, train
 from ..sft import BatchSettings, SftTask
 from ..trajectories import Encoder
 from . import texts
 from .build import build_config, build_model, build_tokenizer, save_folder
 from .drills import DrillTask
 from .stream import TYPE_WEIGHTS, development_trajectories, training_trajectories
+from .twin import TWIN_LOSS, TwinTask
 
 DRILL_STEPS = OptimiserSettings(steps=700, learning_rate=2e-3, warmup_steps=80, evaluate_every=50, save_every=50)
 SFT_STEPS = OptimiserSettings(steps=1200, learning_rate=1.5e-3, warmup_steps=60, evaluate_every=50, save_every=50)
 BATCHES = BatchSettings(trajectories_per_step=16, rows_per_pass=4, branch_turns="one")
 LOSS = LossSettings(tau=0.3, alpha=1.0, selection=1.0, candidate_language_model=0.1)
+HELD_OUT_PER_TYPE = 15
+# The ending of a way to reason in the names of what its training writes; the drills are common to all.
+ENDINGS = {"selection": "", "freeform": "-freeform"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train the micro checkpoint from scratch.")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--reasoning", choices=sorted(ENDINGS), default="selection")
     parser.add_argument("--run", type=Path, help="state and curves (default scripts/trainer/runs/micro-seed-SEED)")
-    parser.add_argument("--export", type=Path, help="checkpoint folder to write at the end (default RUN/model)")
+    parser.add_argument("--export", type=Path, help="checkpoint folder to write at the end (default RUN/model, RUN/model-freeform)")
     parser.add_argument("--drill-steps", type=int, default=DRILL_STEPS.steps)
     parser.add_argument("--sft-steps", type=int, default=SFT_STEPS.steps)
     options = parser.parse_args()
     run = options.run or texts.REPOSITORY / f"scripts/trainer/runs/micro-seed-{options.seed}"
     torch.set_num_threads(1)
-    train_micro(options.seed, run, options.export or run / "model", options.drill_steps, options.sft_steps)
+    export = options.export or run / f"model{ENDINGS[options.reasoning]}"
+    train_micro(options.seed, run, export, options.drill_steps, options.sft_steps, options.reasoning)
 
 
-def train_micro(seed: int, run: Path, export: Path, drill_steps: int, sft_steps: int) -> None:
+def train_micro(
+    seed: int, run: Path, export: Path, drill_steps: int, sft_steps: int, reasoning: str = "selection"
+) -> None:
     drills = OptimiserSettings(**{**asdict(DRILL_STEPS), "steps": drill_steps})
     sft = OptimiserSettings(**{**asdict(SFT_STEPS), "steps": sft_steps})
     tokenizer, model, encoder = start(seed, run / "untrained")
-    _write_recipe(run, seed, drills, sft)
+    _write_recipe(run, seed, drills, sft, reasoning)
     started = time.process_time()
     train(model, DrillTask(encoder, seed), drills, run / "drills")
-    task = SftTask(
-        encoder,
-        lambda step, count: training_trajectories(seed, step, count),
-        development_trajectories(seed, per_type=15),
-        BATCHES,
-        LOSS,
-        seed,
-    )
-    train(model, task, sft, run / "sft")
+    train(model, sft_task(encoder, seed, reasoning), sft, run / f"sft{ENDINGS[reasoning]}")
     save_folder(export, tokenizer, model, torch.bfloat16)
     print(f"{(time.process_time() - started) / 60:.1f} CPU-minutes in this process; checkpoint in {export}")
+
+
+def sft_task(encoder: Encoder, seed: int, reasoning: str) -> Task:
+    if reasoning == "freeform":
+        return TwinTask(encoder, BATCHES, seed, HELD_OUT_PER_TYPE)
+    held_out = development_trajectories(seed, HELD_OUT_PER_TYPE)
+    return SftTask(encoder, lambda step, count: training_trajectories(seed, step, count), held_out, BATCHES, LOSS, seed)
 
 
 def start(seed: int, folder: Path) -> tuple[Tokenizer, Qwen3VLForConditionalGeneration, Encoder]:
@@ -74,17 +83,17 @@ def start(seed: int, folder: Path) -> tuple[Tokenizer, Qwen3VLForConditionalGene
     return tokenizer, model, Encoder(tokenizer, texts.SYSTEM_PROMPT.read_text(), library, ImageSpec.load(folder))
 
 
-def _write_recipe(run: Path, seed: int, drills: OptimiserSettings, sft: OptimiserSettings) -> None:
+def _write_recipe(run: Path, seed: int, drills: OptimiserSettings, sft: OptimiserSettings, reasoning: str) -> None:
     recipe = {
         "seed": seed,
         "drills": asdict(drills),
         "sft": asdict(sft),
         "batches": asdict(BATCHES),
-        "loss": asdict(LOSS),
+        "loss": asdict(TWIN_LOSS if reasoning == "freeform" else LOSS),
         "type_weights": TYPE_WEIGHTS,
     }
     run.mkdir(parents=True, exist_ok=True)
-    (run / "recipe.json").write_text(json.dumps(recipe, indent=2) + "\n")
+    (run / f"recipe{ENDINGS[reasoning]}.json").write_text(json.dumps(recipe, indent=2) + "\n")
 
 
 if __name__ == "__main__":
