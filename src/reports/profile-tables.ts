@@ -18,10 +18,12 @@ export function renderProfile(report: ProfileReport, format: ProfileFormat): str
   return `${[...tables.map(table), notes(report)].join('\n\n')}\n`;
 }
 
-function profileTables({ arm, loads, sweep }: ProfileReport): TextTable[] {
+function profileTables({ arm, loads, sweep, generations, calls }: ProfileReport): TextTable[] {
   const [first] = loads;
   return [
     ...(first ? [summaryTable(arm, first), phaseTable(first), tokenTable(first)] : []),
+    generationTable(generations),
+    ...(calls.length > 0 ? [callTable(calls)] : []),
     ...(loads.length > 1 ? [loadTable(loads)] : []),
     ...(sweep ? [selectionSweepTable(sweep), writingSweepTable(sweep)] : []),
   ];
@@ -68,6 +70,29 @@ function tokenTable({ tokensPerTurn }: LoadProfile): TextTable {
     title: 'Tokens per turn (history in positions)',
     columns: ['tokens', 'mean', 'p50', 'p90', 'p95', 'p99', 'n'],
     rows: tokenCounts.map((count) => profileRow(count, tokensPerTurn[count], 0)),
+  };
+}
+
+function generationTable({ firstTokenMs, perTokenMs }: ProfileReport['generations']): TextTable {
+  return {
+    title: 'Generation in ms (thought and action, where both are written)',
+    columns: ['', 'mean', 'p50', 'p90', 'p95', 'p99', 'n'],
+    rows: [profileRow('first token', firstTokenMs, 2), profileRow('each further token', perTokenMs, 3)],
+  };
+}
+
+function callTable(calls: ProfileReport['calls']): TextTable {
+  const places = [
+    ['client', 'clientMs'],
+    ['server', 'serverMs'],
+    ['model', 'forwardMs'],
+  ] as const;
+  return {
+    title: 'Calls in ms: at the client, at the server, in the model',
+    columns: ['call', 'mean', 'p50', 'p90', 'p95', 'p99', 'n'],
+    rows: calls.flatMap((call) =>
+      places.filter(([, key]) => call[key].n > 0).map(([place, key]) => profileRow(`${call.verb}, ${place}`, call[key], 2)),
+    ),
   };
 }
 

@@ -1,5 +1,6 @@
 // A profile: where the time of a sample of questions goes, phase by phase, with percentiles whose bounds hold for any distribution.
 // Errors stand beside the figures, never inside.
+import type { CallProfile, GenerationProfile } from '../evaluation/profile-calls.js';
 import { type Profile, profileOf, quantileIntervalMethod } from '../evaluation/profile-quantiles.js';
 import type { Sweep } from '../evaluation/profile-sweep.js';
 import { type Episode, type EpisodeTurn, isErrorStatus, reasoningTokens } from '../evaluation/records.js';
@@ -59,6 +60,10 @@ export interface ProfileReport {
   readonly percentiles: string;
   readonly bounds: string;
   readonly loads: readonly LoadProfile[];
+  /** First tokens and decoding of the first load. */
+  readonly generations: GenerationProfile;
+  /** Client and server time per kind of call of the first load; empty for engines without a server. */
+  readonly calls: readonly CallProfile[];
   readonly sweep: Sweep | null;
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { profileCalls, profileGenerations, timedGenerations } from '../../src/evaluation/profile-calls.js';
 import { runSweep, type SweepOptions } from '../../src/evaluation/profile-sweep.js';
 import { type ProfileReport, profileLoad, profileMethods } from '../../src/reports/profile.js';
 import { renderProfile } from '../../src/reports/profile-tables.js';
@@ -119,6 +120,40 @@ describe('a sweep', () => {
   });
 });
 
+describe('a timed engine', () => {
+  it('tells first token and decoding of each generation, and passes tokens on', async () => {
+    let now = 0;
+    const { engine, sampling, tokenizer } = await testAgent({
+      script: () => ({ candidate: 0, action: '<answer>Oslo</answer>' }),
+      wrap: (inner) => ({
+        ...inner,
+        async generate(context, eta, options = {}) {
+          now += 7;
+          const { onToken, ...rest } = options;
+          const generation = await inner.generate(context, eta, rest);
+          for (const token of generation.tokens) {
+            onToken?.(token);
+            now += 2;
+          }
+          return generation;
+        },
+      }),
+    });
+    const told: unknown[] = [];
+    const timed = timedGenerations(
+      engine,
+      () => now,
+      (generation) => told.push(generation),
+    );
+    const ids = tokenizer.encode('Which city?');
+    const seen: number[] = [];
+    const onToken = ({ id }: { id: number }) => void seen.push(id);
+    const { tokens } = await timed.generate({ trajectory: 'q', ids, images: [], length: ids.length }, sampling, { onToken });
+    expect(told).toEqual([{ firstTokenMs: 7, decodeMs: 2 * (tokens.length - 1), tokens: tokens.length }]);
+    expect(seen).toEqual(tokens.map(({ id }) => id));
+  });
+});
+
 describe('the report', () => {
   const report: ProfileReport = {
     schema: 1,
@@ -129,6 +164,14 @@ describe('the report', () => {
     warmUp: [{ id: 'q9', status: 'answer', ms: 700 }],
     ...profileMethods,
     loads: [profileLoad(1, [searched], 1, 1000), profileLoad(2, [searched], 1, 800)],
+    generations: profileGenerations([
+      { firstTokenMs: 4, decodeMs: 20, tokens: 11 },
+      { firstTokenMs: 6, decodeMs: 0, tokens: 1 },
+    ]),
+    calls: profileCalls([
+      { verb: 'score', totalMs: 30, queueMs: 4, retryMs: 6, serverMs: 15, forwardMs: null },
+      { verb: 'score', totalMs: 22, queueMs: 0, retryMs: 0, serverMs: 17, forwardMs: null },
+    ]),
     sweep: null,
   };
 
@@ -139,6 +182,17 @@ describe('the report', () => {
     expect(text).toContain('distribution-free');
     expect(text).toContain('1 warm-up questions asked first and not counted');
     expect(text).toContain('Latency against load');
+  });
+
+  it('shows first tokens, decoding, and client beside server time', () => {
+    const text = renderProfile(report, 'csv');
+    expect(text).toContain('first token,5.00');
+    // 20 ms between 11 tokens; a single token has no next one.
+    expect(text).toContain('each further token,2.000');
+    // (30 - 4 - 6 + 22) / 2
+    expect(text).toContain('"score, client",21.00');
+    expect(text).toContain('"score, server",16.00');
+    expect(text).not.toContain('score, model');
   });
 
   it('has the row of the published table', () => {

@@ -1,6 +1,13 @@
 // The measurement behind `ssr profile`: warm-up, then the sample once per load, then the sweep, on one engine.
 import { performance } from 'node:perf_hooks';
 import { planQuestions } from '../../evaluation/plan.js';
+import {
+  profileCalls,
+  profileGenerations,
+  type TimedCall,
+  type TimedGeneration,
+  timedGenerations,
+} from '../../evaluation/profile-calls.js';
 import { runSweep, type Sweep, type SweepOptions } from '../../evaluation/profile-sweep.js';
 import type { Episode } from '../../evaluation/records.js';
 import { runQuestions } from '../../evaluation/run.js';
@@ -37,7 +44,10 @@ export async function profileArm(
   { name, settings, reasoning }: LiveArm,
   options: ProfileOptions,
 ): Promise<{ readonly report: ProfileReport; readonly interrupted: boolean }> {
-  const base = await wire(settings, process.env);
+  let [calls, generations]: [TimedCall[], TimedGeneration[]] = [[], []];
+  const wired = await wire(settings, process.env, { onCall: (call) => calls.push(call) });
+  const engine = timedGenerations(wired.agent.engine, clock, (timed) => generations.push(timed));
+  const base = { ...wired, agent: { ...wired.agent, engine } };
   const interrupt = onInterrupt((text) => process.stderr.write(`\n${text}\n`));
   try {
     const wiring = await withReasoning(base, settings, reasoning);
@@ -47,7 +57,11 @@ export async function profileArm(
       askAll(wiring, entries, load, { seed: settings.seed, ...interrupt }, onEpisode);
     const warmUp: Episode[] = [];
     await ask(warmUpOf(benchmark.entries, sample, options.warmUp), 1, (episode) => warmUp.push(episode));
-    const loads = await profileLoads(sample, options.loads, ask);
+    [calls, generations] = [[], []];
+    const [first = 1, ...others] = options.loads;
+    const loads = await profileLoads(sample, [first], ask);
+    const below = { generations: profileGenerations(generations), calls: profileCalls(calls) };
+    loads.push(...(await profileLoads(sample, others, ask)));
     const sweep =
       options.sweepRepeats === null || interrupt.drain.aborted
         ? null
@@ -63,6 +77,7 @@ export async function profileArm(
         warmUp: warmUp.map(({ id, status, timingMs }) => ({ id, status, ms: timingMs.total })),
         ...profileMethods,
         loads,
+        ...below,
         sweep,
       },
     };
