@@ -25,6 +25,10 @@ export interface EvaluateFlags {
   readonly fresh?: boolean | undefined;
   readonly retryErrors?: boolean | undefined;
   readonly json?: boolean | undefined;
+  /** Print no report. */
+  readonly quiet?: boolean;
+  /** Chooses the questions of a sample, where it is not the run's own seed. */
+  readonly planSeed?: number;
 }
 
 /** Runs or resumes, writes the folder's reports, prints the summary to stdout and returns the exit code. */
@@ -34,15 +38,16 @@ export async function evaluate(settings: Settings, output: string, flags: Evalua
   let logCall = (_: CallRecord): void => undefined;
   const wiring = await wire(settings, process.env, { onCall: (call) => logCall(call) });
   try {
-    const plan = await planRun(wiring.benchmark, settings);
+    const plan = await planRun(wiring.benchmark, settings, flags.planSeed ?? settings.seed);
     const { summary, interrupted } = await runInto(output, wiring, plan, settings, flags, (folder) => {
       logCall = (call) => folder.logCall(call);
     });
-    process.stdout.write(
-      flags.json
-        ? `${JSON.stringify(summary, null, 2)}\n`
-        : `${renderSummary(summary, { colours: process.stdout.isTTY === true })}\n\nRecords: ${relative(process.cwd(), output) || output}\n`,
-    );
+    if (!flags.quiet)
+      process.stdout.write(
+        flags.json
+          ? `${JSON.stringify(summary, null, 2)}\n`
+          : `${renderSummary(summary, { colours: process.stdout.isTTY === true })}\n\nRecords: ${relative(process.cwd(), output) || output}\n`,
+      );
     if (interrupted) return EXIT.interrupted;
     return belowMinimum(summary.success.overall.rate, settings.minSuccess) ? EXIT.belowMinimum : EXIT.ok;
   } finally {
@@ -50,7 +55,7 @@ export async function evaluate(settings: Settings, output: string, flags: Evalua
   }
 }
 
-async function planRun(benchmark: Benchmark, { ids, limit, sample, seed }: Settings): Promise<Benchmark['entries']> {
+async function planRun(benchmark: Benchmark, { ids, limit, sample }: Settings, seed: number): Promise<Benchmark['entries']> {
   const named = ids === undefined ? undefined : await readIds(ids);
   return planQuestions(benchmark.entries, {
     seed,

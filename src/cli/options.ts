@@ -13,7 +13,12 @@ const positive = z.number().int().min(1);
 const text = z.string().min(1);
 
 export const FIELDS = {
-  benchmark: field(text, 'text', 'name', 'micro, a prepared data set, a folder, FILE.jsonl, or manifest.json#set'),
+  benchmark: field(
+    text,
+    'text',
+    'name',
+    'micro, a prepared data set, all (the seven), a folder, FILE.jsonl, or manifest.json#set',
+  ),
   split: field(text, 'text', 'name', 'split of the benchmark'),
   data: field(text, 'path', 'folder', 'where data sets are prepared (default: data)'),
   engine: field(

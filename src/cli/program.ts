@@ -5,6 +5,7 @@ import { addDoctorCommand } from './commands/doctor.js';
 import { addEvalCommand } from './commands/eval.js';
 import { addJudgeCommand } from './commands/judge.js';
 import { addLibraryCommand } from './commands/library.js';
+import { addReportCommand } from './commands/report.js';
 import { addServeCommand } from './commands/serve.js';
 import { addShowCommand } from './commands/show.js';
 import type { CommandContext } from './exit.js';
@@ -34,5 +35,6 @@ Exit codes: 0 done · 1 usage · 2 engine unreachable · 3 too many errors · 4 
   addDoctorCommand(program, context);
   addDataCommand(program, context);
   addJudgeCommand(program, context);
+  addReportCommand(program);
   return program;
 }
