@@ -5,7 +5,7 @@ import { jsonBody } from './body.js';
 import { type CheckRun, type DoctorOptions, fail, type Patient, pass, scoreRows, warn } from './doctor-check.js';
 import { distance, square } from './doctor-probe.js';
 import { readJson, readText } from './http.js';
-import { updateWeightsSchema } from './protocol.js';
+import { loadsSchema, oldLoadsSchema, updateWeightsSchema } from './protocol.js';
 import { REAL_SURROUNDINGS } from './surroundings.js';
 
 const ADMIN_TIMEOUT_MS = 10_000;
@@ -72,22 +72,33 @@ const abort: CheckRun = async (patient) => {
   );
 };
 
-const flushing: CheckRun = async ({ engine, probe, http, lastCall }) => {
+const flushing: CheckRun = async (patient) => {
+  const { engine, probe, lastCall } = patient;
   const ours = await engine('flush');
   await ours.prefill(probe.text('flush'));
-  const reply = await http.exchange(
-    { method: 'POST', path: '/flush_cache', admin: true, timeoutMs: ADMIN_TIMEOUT_MS, idempotent: true },
-    readText,
-  );
-  if (reply.status === 400)
+  if (!(await flushed(patient))) {
     return warn('the cache cannot be flushed while something runs or waits', 'Try again when the server is idle.');
-  if (reply.value === null) throw http.refusal('/flush_cache', reply);
+  }
   await ours.prefill(probe.text('flush'));
   const { cachedTokens } = lastCall();
   return cachedTokens === 0
     ? pass('nothing was cached after a flush')
     : fail(`${cachedTokens} tokens were still cached after a flush`, 'Restart the server between arms of a comparison.');
 };
+
+/** A server that has just finished something may need a moment; false when it stays busy. */
+async function flushed({ http, options }: Patient): Promise<boolean> {
+  const { sleep, clock } = options.surroundings ?? REAL_SURROUNDINGS;
+  const started = clock();
+  const request = { method: 'POST', path: '/flush_cache', admin: true, timeoutMs: ADMIN_TIMEOUT_MS, idempotent: true } as const;
+  for (;;) {
+    const reply = await http.exchange(request, readText);
+    if (reply.value !== null) return true;
+    if (reply.status !== 400) throw http.refusal(request.path, reply);
+    if (clock() - started > IDLE_WITHIN_MS) return false;
+    await sleep(200);
+  }
+}
 
 const freshPictures: CheckRun = async (patient) => {
   const { engine, probe, facts, options } = patient;
@@ -121,15 +132,19 @@ async function updateWeights({ http }: Patient, model: string, version: string):
   if (!success) throw new EngineError('the weights were not updated', { where: `${http.url}${path}`, found: message });
 }
 
-/** Requests that run or wait; null where the server does not say. */
+/** Requests that run or wait, by the page of newer releases or that of older ones; null where neither answers. */
 async function runningRequests({ http }: Patient): Promise<number | null> {
-  const reply = await http.exchange(
-    { method: 'GET', path: '/v1/loads', timeoutMs: ADMIN_TIMEOUT_MS, idempotent: true },
-    readJson,
-  );
-  const { loads } = (reply.value ?? {}) as { loads?: { num_running_reqs?: number; num_waiting_reqs?: number }[] };
-  if (!Array.isArray(loads)) return null;
-  return loads.reduce((sum, load) => sum + (load.num_running_reqs ?? 0) + (load.num_waiting_reqs ?? 0), 0);
+  const ask = async (path: string) =>
+    (
+      await http.exchange(
+        { method: 'GET', path, timeoutMs: ADMIN_TIMEOUT_MS, idempotent: true, retryServerErrors: false },
+        readJson,
+      )
+    ).value;
+  const page = loadsSchema.safeParse(await ask('/v1/loads'));
+  if (page.success) return page.data.loads.reduce((sum, load) => sum + load.num_running_reqs + load.num_waiting_reqs, 0);
+  const old = oldLoadsSchema.safeParse(await ask('/get_load'));
+  return old.success ? old.data.reduce((sum, load) => sum + load.num_reqs, 0) : null;
 }
 
 /** A sample that runs on: nothing stops it but its length. */

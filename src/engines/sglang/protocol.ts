@@ -110,6 +110,9 @@ export const modelsSchema = z.object({ data: z.array(z.object({ id: z.string(), 
 
 export const updateWeightsSchema = z.object({ success: z.boolean(), message: z.string() });
 
+export const loadsSchema = z.object({ loads: z.array(z.object({ num_running_reqs: count, num_waiting_reqs: count })) });
+export const oldLoadsSchema = z.array(z.object({ num_reqs: count }));
+
 export type ModelInfo = z.infer<typeof modelInfoSchema>;
 export type ServerInfo = z.infer<typeof serverInfoSchema>;
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { diagnose } from '../../../src/engines/sglang/doctor.js';
 import type { Check, DoctorOptions } from '../../../src/engines/sglang/doctor-check.js';
+import { REAL_SURROUNDINGS } from '../../../src/engines/sglang/surroundings.js';
 import type { Tokenizer } from '../../../src/types.js';
 import type { StandIn } from './stand-in.js';
 import { modelFolder, STOP, standIn } from './support.js';
@@ -78,6 +79,11 @@ describe('doctor', () => {
     expect(checks.some(({ name }) => name === 'flush')).toBe(false);
   });
 
+  it('asks an older server by its own pages', async () => {
+    const checks = await examine(await standIn({ oldNames: true }, 2));
+    expect(statuses(checks)).toMatchObject({ preflight: 'warn', abort: 'pass', flush: 'pass' });
+  });
+
   it('stops at a preflight that fails', async () => {
     const checks = await examine(await standIn({ serverInfo: { disable_radix_cache: true } }));
     expect(checks).toEqual([
@@ -121,7 +127,8 @@ describe('doctor', () => {
   it('warns when the cache cannot be flushed now, and fails without the key to do it', async () => {
     const busy = await standIn();
     busy.fault({ kind: 'status', path: '/flush_cache', status: 400, body: 'Flush cache failed.\n' });
-    expect(statuses(await examine(busy)).flush).toBe('warn');
+    const hurried = { ...REAL_SURROUNDINGS, clock: () => performance.now() * 20 };
+    expect(statuses(await examine(busy, { surroundings: hurried })).flush).toBe('warn');
     const locked = await standIn({ adminKey: 'secret' });
     const checks = await examine(locked);
     expect(checks.find(({ name }) => name === 'flush')).toMatchObject({

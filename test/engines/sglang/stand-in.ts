@@ -145,8 +145,12 @@ function route(
         data: [{ id: info.model, object: 'model', max_model_len: info.contextLength }],
       });
       break;
+    case '/get_load':
+      json(response, 200, [{ dp_rank: 0, num_reqs: generator.running }]);
+      break;
     case '/v1/loads':
-      json(response, 200, { loads: [{ dp_rank: 0, num_running_reqs: generator.running, num_waiting_reqs: 0 }] });
+      if (options.oldNames) internalError(response);
+      else json(response, 200, { loads: [{ dp_rank: 0, num_running_reqs: generator.running, num_waiting_reqs: 0 }] });
       break;
     case '/health':
       response.writeHead(200).end();
