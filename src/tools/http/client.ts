@@ -28,6 +28,8 @@ export interface HttpClientOptions {
 }
 
 const MOST_REDIRECTS = 5;
+/** One page of several is not worth a longer wait. */
+const patienceWithPagesMs = 5_000;
 
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const agents = createAgents(options.guard);
@@ -47,7 +49,8 @@ async function sendWithRetries(
   agents: Agents,
   signal?: AbortSignal,
 ): Promise<HttpReply> {
-  const policy = { ...defaultRetryPolicy, ...options.retry };
+  const given = { ...defaultRetryPolicy, ...options.retry };
+  const policy = request.origin === 'outside' ? { ...given, maxRetryAfterMs: patienceWithPagesMs } : given;
   const attempts = request.attempts ?? policy.attempts;
   const { clock } = options;
   for (let attempt = 0; ; attempt++) {

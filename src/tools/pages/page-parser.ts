@@ -23,9 +23,12 @@ export function createPageParser(timeLimitMs: number = limits.timeMs): PageParse
     worker ??= await startWorker();
     const current = worker;
     const timer = AbortSignal.timeout(timeLimitMs);
+    // A run waits for a page that is being read, but not for an idle thread.
+    current.ref();
     try {
       current.postMessage(html);
       const [reply] = (await once(current, 'message', { signal: timer })) as [ReadPage];
+      current.unref();
       if ('error' in reply) throw new ToolError('the page cannot be read', { found: reply.error });
       return reply.page;
     } catch (error) {
@@ -51,9 +54,8 @@ export function createPageParser(timeLimitMs: number = limits.timeMs): PageParse
 /** Resolves once the thread runs, so that its start does not count against a page. */
 async function startWorker(): Promise<Worker> {
   const worker = createWorker({ resourceLimits: { maxOldGenerationSizeMb: limits.heapMegabytes } });
-  // A run that has ended must not wait for it.
-  worker.unref();
   await once(worker, 'message');
+  worker.unref();
   return worker;
 }
 

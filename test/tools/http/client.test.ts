@@ -65,6 +65,13 @@ describe('retries', () => {
     expect(server.received).toHaveLength(1);
   });
 
+  it('do not wait long for one page of several', async () => {
+    const server = await startServer((_, response) => void response.writeHead(429, { 'retry-after': '30' }).end());
+    const { http, clock } = client({ allow: [server.host] });
+    expect((await http.send(asking(server.origin, { origin: 'outside' }))).status).toBe(429);
+    expect(clock.waits).toEqual([]);
+  });
+
   it('end with the cause when nobody answers', async () => {
     const { http, clock } = client();
     const call = http.send(asking(`http://127.0.0.1:1/search?api_key=${key}`));
