@@ -1,7 +1,10 @@
 // JSON replies with a schema: an unexpected shape is a failure of the back end, named with the field, and the reply is kept.
-import type { z } from 'zod';
+import { z } from 'zod';
 import { ReplyError } from './errors.js';
 import type { HttpReply } from './http/message.js';
+
+/** A field of a result that may be missing; one of another type counts as missing, so that it costs itself and not the whole reply. */
+export const optionalText = z.string().optional().catch(undefined);
 
 /** Throws ReplyError. */
 export function parseReply<S extends z.ZodType>(reply: HttpReply, schema: S, provider: string): z.infer<S> {

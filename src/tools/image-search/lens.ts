@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { ToolError } from '../../errors.js';
 import type { Image } from '../../types.js';
 import type { Clock } from '../clock.js';
-import { parseReply } from '../json.js';
+import { optionalText, parseReply } from '../json.js';
 import { oneLine, type Parameters, type Provider, type ToolSearchResult } from '../provider.js';
 import { askSerpApi, endpointOf, requireNoError, type SerpApiOptions } from '../serpapi.js';
 import type { Counter } from '../statistics.js';
@@ -18,10 +18,10 @@ export interface LensOptions extends SerpApiOptions {
 }
 
 const matchSchema = z.object({
-  title: z.string().optional(),
-  link: z.string().optional(),
-  source: z.string().optional(),
-  thumbnail: z.string().optional(),
+  title: optionalText,
+  link: optionalText,
+  source: optionalText,
+  thumbnail: optionalText,
 });
 const replySchema = z.object({ error: z.string().optional(), visual_matches: z.array(matchSchema).optional() });
 

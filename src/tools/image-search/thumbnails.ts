@@ -1,4 +1,5 @@
 // Fetching the thumbnails of results: each stays with its result, and one that is lost leaves a gap, never a shift.
+import { createHash } from 'node:crypto';
 import { DataError, ToolError } from '../../errors.js';
 import { decodeRgb, loadImage } from '../../media/image.js';
 import type { Image } from '../../types.js';
@@ -18,7 +19,7 @@ export function createThumbnailProvider(http: HttpClient): Provider<string> {
     name: 'thumbnail',
     version: '1',
     parameters: { maxBytes: MOST_BYTES },
-    subjectOf: (address) => address,
+    subjectOf: (address) => (address.startsWith('data:') ? `data:${sha256(address)}` : address),
     async ask(address, signal) {
       const { bytes, raw } = address.startsWith('data:')
         ? { bytes: decodeDataUrl(address), raw: [] }
@@ -48,6 +49,10 @@ async function withThumbnail(
     if (!(error instanceof ToolError) || error instanceof MissingRecordingError) throw error;
     return { ...result, fallback: error.message };
   }
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }
 
 async function download(address: string, http: HttpClient, signal?: AbortSignal) {

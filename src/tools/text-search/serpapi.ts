@@ -1,6 +1,6 @@
 // Text search through SerpApi's Google engine: GET /search.json?engine=google&q=…&num=…, results in `organic_results`.
 import { z } from 'zod';
-import { parseReply } from '../json.js';
+import { optionalText, parseReply } from '../json.js';
 import { normaliseQuery, oneLine, type Parameters, type Provider, type ToolSearchResult } from '../provider.js';
 import { askSerpApi, endpointOf, requireNoError, type SerpApiOptions } from '../serpapi.js';
 
@@ -9,10 +9,10 @@ const replySchema = z.object({
   organic_results: z
     .array(
       z.object({
-        title: z.string().optional(),
-        link: z.string().optional(),
-        snippet: z.string().optional(),
-        source: z.string().optional(),
+        title: optionalText,
+        link: optionalText,
+        snippet: optionalText,
+        source: optionalText,
       }),
     )
     .optional(),

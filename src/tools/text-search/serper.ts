@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ToolStopError } from '../errors.js';
 import { type HttpClient, requireSuccess } from '../http/client.js';
 import { below } from '../http/url.js';
-import { parseReply } from '../json.js';
+import { optionalText, parseReply } from '../json.js';
 import { normaliseQuery, oneLine, type Parameters, type Provider } from '../provider.js';
 import type { Redactor } from '../redaction.js';
 
@@ -20,7 +20,7 @@ export interface SerperOptions {
 export const serperBaseUrl = 'https://google.serper.dev';
 
 const replySchema = z.object({
-  organic: z.array(z.object({ title: z.string().optional(), link: z.string().optional(), snippet: z.string().optional() })),
+  organic: z.array(z.object({ title: optionalText, link: optionalText, snippet: optionalText })),
 });
 
 export function createSerper(options: SerperOptions): Provider<string> {

@@ -1,3 +1,4 @@
+import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
 import { ToolError, UsageError } from '../../../src/errors.js';
 import type { ToolSearchResult } from '../../../src/tools/provider.js';
@@ -87,6 +88,27 @@ describe('lens', () => {
       ['Page good', red.sha256],
     ]);
     expect(results.map(({ fallback }) => fallback?.includes('the thumbnail is lost'))).toEqual([true, true, undefined]);
+  });
+
+  it('reads thumbnails that the reply brings along', async () => {
+    const { bytes, sha256 } = await picture('green');
+    const thumbnail = `data:image/png;base64,${Buffer.from(bytes).toString('base64')}`;
+    const { search } = await lens({
+      matches: [
+        { title: 'Inline', thumbnail },
+        { title: 'Bad', thumbnail: 'data:text/html,<b>' },
+      ],
+    });
+    expect((await search()).map((result) => result.thumbnail?.sha256)).toEqual([sha256, undefined]);
+  });
+
+  it('loses a thumbnail that unpacks to a huge picture', async () => {
+    const bomb = await sharp({ create: { width: 9_000, height: 9_000, channels: 3, background: 'white' } })
+      .png()
+      .toBuffer();
+    const thumbnail = `data:image/png;base64,${bomb.toString('base64')}`;
+    const { search } = await lens({ matches: [{ title: 'Bomb', thumbnail }] });
+    expect((await search())[0]).toMatchObject({ title: 'Bomb', fallback: expect.stringContaining('at most 25000000 pixels') });
   });
 
   it('knows an empty result and a failed one', async () => {

@@ -75,6 +75,12 @@ describe('serpapi', () => {
     expect(await search()).toHaveLength(2);
   });
 
+  it('loses a field of another type, not the reply', async () => {
+    const odd = { organic_results: [{ title: 'Kalo', snippet: null, link: 7, source: ['x'] }] };
+    const { search } = await searchAt('serpapi', (_, response) => json(response, odd));
+    expect(await search()).toEqual([{ title: 'Kalo' }]);
+  });
+
   it('reports an error in a good reply', async () => {
     const { search } = await searchAt('serpapi', (_, response) => json(response, { error: `Unsupported location for ${key}.` }));
     await expect(search()).rejects.toThrow(ToolError);
