@@ -54,7 +54,7 @@ async function readRun(folder: string): Promise<RunResult> {
   const { name, split } = manifest.identity.benchmark;
   const source = dataSources.find((known) => known.name === name);
   const run = createRunResult({
-    folder: relative(process.cwd(), folder) || folder,
+    folder: shortPath(folder),
     benchmark: source ? name : `${name}-${split}`,
     system: systemOf(manifest),
     publishedQuestions: source?.expected.questions ?? null,
@@ -63,6 +63,12 @@ async function readRun(folder: string): Promise<RunResult> {
   });
   for await (const episode of readEpisodes(join(folder, 'episodes.jsonl'))) run.add(episode);
   return run.result();
+}
+
+/** From the current folder where it lies inside. */
+function shortPath(folder: string): string {
+  const path = relative(process.cwd(), folder);
+  return path === '' || path.startsWith('..') ? folder : path;
 }
 
 /** All that makes a run the run it is, but for the seed. */

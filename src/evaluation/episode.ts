@@ -110,8 +110,8 @@ async function verdict(
 ): Promise<Omit<Ending, 'stop'>> {
   const none = { correct: null, judge: null, judgeMs: 0, error: null };
   if (isErrorStatus(stop.status)) return none;
-  if (stop.answer === null) return { ...none, correct: false };
   if (question.answers.length === 0) return none;
+  if (stop.answer === null) return { ...none, correct: false };
   const started = clock();
   try {
     const { correct, judge: name } = await judge.judge(question, stop.answer, signal);

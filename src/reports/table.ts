@@ -98,7 +98,12 @@ export function successTable(runs: readonly RunResult[], order: readonly string[
   }
   const place = (benchmark: string): number => (order.includes(benchmark) ? order.indexOf(benchmark) : order.length);
   const rows = [...groups.values()].map(rowOf).sort((a, b) => place(a.benchmark) - place(b.benchmark));
-  return { schema: 1, rows, macro: macroOf(rows), warnings: [...runs.flatMap(warningsOf), ...doubles(rows)] };
+  return {
+    schema: 1,
+    rows,
+    macro: macroOf(rows),
+    warnings: [...rows.flatMap((row) => row.runs.flatMap(warningsOf)), ...doubles(rows)],
+  };
 }
 
 function rowOf(runs: readonly RunResult[]): TableRow {
