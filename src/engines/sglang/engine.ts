@@ -1,6 +1,5 @@
 // The Engine contract over SGLang's /generate: h_t is prefilled with zero new tokens, candidates are scored from position
 // L_t - 1 in one batch (or one request per row), actions are sampled with explicit parameters, and every reply is checked.
-import { EngineError } from '../../errors.js';
 import type {
   Engine,
   EngineCallOptions,
@@ -13,17 +12,9 @@ import type {
   TokenContext,
   Usage,
 } from '../../types.js';
-import { type Call, type CallResult, serverTimes, type Verb } from './calls.js';
-import {
-  checkContinuation,
-  checkEcho,
-  checkFinished,
-  checkIds,
-  checkPrompt,
-  checkWeights,
-  generatedTokens,
-  scoredRow,
-} from './checks.js';
+import type { CallResult } from './calls.js';
+import { sendChecked, tokenCounts } from './checked-call.js';
+import { checkContinuation, checkFinished, generatedTokens, scoredRow } from './checks.js';
 import { type Connection, connect } from './connect.js';
 import type { SglangOptions } from './options.js';
 import type { Place } from './pool.js';
@@ -88,21 +79,17 @@ class Client implements SglangEngine {
     const place = await pool.place(context.trajectory);
     const trajectory = this.#trajectories.of(context);
     const history = trajectory.ids.of(context.ids);
-    const result = await this.#call(
-      'score',
-      context,
-      place,
-      trajectory,
-      {
-        idsTexts: continuations.map((ids) => `${history},${ids.join(',')}`),
-        sampling: NO_NEW_TOKENS,
-        returnLogprob: true,
-        logprobStart: context.length - 1,
-        idempotent: true,
-        signal: options.signal,
-      },
-      continuations.map((ids) => ids.length),
-    );
+    const scene = { connection: this.#connection, context, place, trajectory };
+    const result = await sendChecked(scene, {
+      verb: 'score',
+      added: continuations.map((ids) => ids.length),
+      idsTexts: continuations.map((ids) => `${history},${ids.join(',')}`),
+      sampling: NO_NEW_TOKENS,
+      returnLogprob: true,
+      logprobStart: context.length - 1,
+      idempotent: true,
+      signal: options.signal,
+    });
     // Pictures and the vocabulary's last id come back as 0, so such a boundary tells nothing.
     const last = context.ids.at(-1) as number;
     const boundary = last === imagePadId || last === vocabularySize - 1 ? null : last;
@@ -120,23 +107,19 @@ class Client implements SglangEngine {
     const trajectory = this.#trajectories.of(context);
     const { facts } = place.server;
     const where = `${facts.url}, ${context.trajectory}`;
-    const result = await this.#call(
-      'generate',
-      context,
-      place,
-      trajectory,
-      {
-        idsTexts: [trajectory.ids.of(context.ids)],
-        sampling: samplingParameters(sampling),
-        returnLogprob: true,
-        // A sample without an honoured seed cannot be drawn twice, and told tokens cannot be untold.
-        idempotent: !onToken && (sampling.temperature === 0 || facts.deterministic),
-        timeoutMs: timeouts.generateMs,
-        signal,
-        ...(onToken && { read: readStream(facts.incrementalStream, where, onToken) }),
-      },
-      [0],
-    );
+    const scene = { connection: this.#connection, context, place, trajectory };
+    const result = await sendChecked(scene, {
+      verb: 'generate',
+      added: [0],
+      idsTexts: [trajectory.ids.of(context.ids)],
+      sampling: samplingParameters(sampling),
+      returnLogprob: true,
+      // A sample without an honoured seed cannot be drawn twice, and told tokens cannot be untold.
+      idempotent: !onToken && (sampling.temperature === 0 || facts.deterministic),
+      timeoutMs: timeouts.generateMs,
+      signal,
+      ...(onToken && { read: readStream(facts.incrementalStream, where, onToken) }),
+    });
     const reply = result.replies[0] as GenerateReply;
     const { maxNewTokens, bannedIds } = sampling;
     const tokens = generatedTokens(reply, { vocabularySize: model.vocabularySize, maxNewTokens, bannedIds }, where);
@@ -172,107 +155,20 @@ class Client implements SglangEngine {
   async #warm(context: TokenContext, place: Place, signal: AbortSignal | undefined): Promise<Usage> {
     const trajectory = this.#trajectories.of(context);
     const idsText = trajectory.ids.of(context.ids);
-    const result = await this.#call(
-      'prefill',
-      context,
-      place,
-      trajectory,
-      {
-        idsTexts: [idsText],
-        sampling: NO_NEW_TOKENS,
-        returnLogprob: false,
-        idempotent: true,
-        signal,
-      },
-      [0],
-    );
+    const scene = { connection: this.#connection, context, place, trajectory };
+    const result = await sendChecked(scene, {
+      verb: 'prefill',
+      added: [0],
+      idsTexts: [idsText],
+      sampling: NO_NEW_TOKENS,
+      returnLogprob: false,
+      idempotent: true,
+      signal,
+    });
     if (trajectory.cachedPositions === 0 && context.images.length === 0) this.#trajectories.share(idsText, place);
     trajectory.cachedPositions = context.length;
     return usageOf(result, context, trajectory);
   }
-
-  /** Sends, then holds every reply to the prompt that was meant: `added` positions follow the context in each row. */
-  async #call(
-    verb: Verb,
-    context: TokenContext,
-    place: Place,
-    trajectory: Trajectory,
-    request: Request,
-    added: readonly number[],
-  ): Promise<CallResult> {
-    const { model, encoder, timeouts, onCall } = this.#connection;
-    checkIds(context.ids, model.vocabularySize, context.trajectory);
-    checkPads(context, model.imagePadId);
-    const echo = context.images.length > trajectory.imagesEchoed;
-    const { read, signal, ...rest } = request;
-    const call: Call = {
-      verb,
-      trajectory: context.trajectory,
-      replica: place.replica,
-      images: await encoder.encode(context.images),
-      echo,
-      timeoutMs: timeouts.requestMs,
-      ...rest,
-      ...(signal && { signal }),
-    };
-    const result = read ? await place.server.stream(call, read) : await place.server.call(call);
-    const { url } = place.server.facts;
-    const versions = result.replies.map((reply, i) => {
-      const where = `${url}, ${context.trajectory}, ${verb}${added.length > 1 ? ` row ${i}` : ''}`;
-      checkFinished(reply, where);
-      const extra = added[i] ?? 0;
-      checkPrompt(
-        reply,
-        { positions: context.length + extra, sentIds: context.ids.length + extra, imageCount: context.images.length },
-        where,
-      );
-      return reply.meta_info.weight_version == null ? null : String(reply.meta_info.weight_version);
-    });
-    const echoed = result.replies[0]?.prompt_token_ids;
-    if (echo && echoed) {
-      // The first row's continuation, if any, is checked by its log-probs.
-      checkEcho(echoed.slice(0, context.length), context.ids, model.imagePadId, `${url}, ${context.trajectory}`);
-      trajectory.imagesEchoed = context.images.length;
-    }
-    trajectory.weights = checkWeights(versions, trajectory.weights, `${url}, ${context.trajectory}, ${verb}`);
-    onCall?.({
-      url,
-      verb,
-      trajectory: context.trajectory,
-      ...result.cost,
-      ...serverTimes(result.replies),
-      ...tokenCounts(result.replies),
-      weights: trajectory.weights,
-    });
-    return result;
-  }
-}
-
-type Request = Pick<Call, 'idsTexts' | 'sampling' | 'returnLogprob' | 'logprobStart' | 'idempotent'> & {
-  readonly timeoutMs?: number;
-  readonly signal: AbortSignal | undefined;
-  readonly read?: ReturnType<typeof readStream>;
-};
-
-/** One image_pad per picture: with more the server fails or hangs, with fewer it drops a picture and says nothing. */
-function checkPads(context: TokenContext, imagePadId: number): void {
-  const pads = context.ids.reduce((count, id) => count + (id === imagePadId ? 1 : 0), 0);
-  if (pads === context.images.length) return;
-  throw new EngineError('image tokens and pictures differ in number', {
-    where: context.trajectory,
-    expected: `${context.images.length} image_pad ids (unexpanded, one per picture)`,
-    found: String(pads),
-  });
-}
-
-function tokenCounts(replies: readonly GenerateReply[]): { promptTokens: number; cachedTokens: number; newTokens: number } {
-  const sum = (of: (meta: GenerateReply['meta_info']) => number): number =>
-    replies.reduce((total, { meta_info }) => total + of(meta_info), 0);
-  return {
-    promptTokens: sum((meta) => meta.prompt_tokens),
-    cachedTokens: sum((meta) => meta.cached_tokens ?? 0),
-    newTokens: sum((meta) => meta.completion_tokens ?? 0),
-  };
 }
 
 /** What the rows needed between them; `generated` new tokens were run through the model as well. */

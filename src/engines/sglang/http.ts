@@ -1,10 +1,10 @@
 // HTTP to one SGLang server: a keep-alive pool, a time limit per request, and the client's only retry layer.
 import { setMaxListeners } from 'node:events';
 import { Pool } from 'undici';
-import { EngineError, EngineUnavailableError } from '../../errors.js';
+import type { EngineError } from '../../errors.js';
 import type { Body } from './body.js';
 import type { Breaker } from './breaker.js';
-import { errorMessage } from './protocol.js';
+import { describe, failureError, networkOutcome, refusalError } from './http-errors.js';
 import { DEFAULT_RETRY, type Outcome, parseRetryAfter, type RetryPolicy, retryDelayMs } from './retry.js';
 
 /** Time and chance, injected so that tests own them. */
@@ -69,9 +69,6 @@ export interface HttpReply<T> {
 
 export type ReadBody<T> = (body: AsyncIterable<Uint8Array>) => Promise<T>;
 
-const UNREACHED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
-const START = 'Is the server running? `ssr serve` starts one; --engine-url names it.';
-
 export class HttpClient {
   readonly url: string;
   readonly #options: HttpOptions;
@@ -108,7 +105,9 @@ export class HttpClient {
         continue;
       }
       if (request.watched !== false) this.#watch(outcome);
-      if (outcome.kind !== 'reply') throw this.#failure(request, outcome, attempts);
+      if (outcome.kind !== 'reply') {
+        throw failureError(`${this.url}${request.path}`, outcome, request.timeoutMs, attempts);
+      }
       const { status, value, text } = outcome;
       const times = { wallMs: clock() - started, retryMs: started - first };
       return { status, value, text, attempts, ...times, bytesSent: body?.byteLength ?? 0 };
@@ -122,20 +121,9 @@ export class HttpClient {
     return reply.value;
   }
 
-  /** The error for a reply that is none: 429 and 503 mean a server that cannot serve, everything else a request it refused. */
-  refusal(path: string, { status, text, attempts }: Pick<HttpReply<unknown>, 'status' | 'text' | 'attempts'>): EngineError {
-    const where = `${this.url}${path}`;
-    const tries = attempts > 1 ? ` (sent ${attempts} times)` : '';
-    const found = `${status} ${errorMessage(text) || '(empty body)'}${tries}`;
-    if (status === 429 || status === 503) return new EngineUnavailableError('the server refused the request', { where, found });
-    if (status === 401 || status === 403) {
-      return new EngineError('the server wants a key', {
-        where,
-        found,
-        remedy: 'Set the API key (and the admin key, if it has one).',
-      });
-    }
-    return new EngineError('the server rejected the request', { where, found });
+  /** The error for a reply with any other status. */
+  refusal(path: string, reply: Pick<HttpReply<unknown>, 'status' | 'text' | 'attempts'>): EngineError {
+    return refusalError(`${this.url}${path}`, reply);
   }
 
   async close(): Promise<void> {
@@ -195,24 +183,6 @@ export class HttpClient {
     return { kind: 'reply', status: statusCode, retryAfterMs, value: null, text };
   }
 
-  #failure(request: HttpRequest, outcome: Exclude<Outcome<unknown>, { kind: 'reply' }>, attempts: number): EngineError {
-    const where = `${this.url}${request.path}`;
-    const tries = attempts > 1 ? ` (sent ${attempts} times)` : '';
-    if (outcome.kind === 'timeout') {
-      const facts = {
-        where,
-        expected: `an answer within ${Math.round(request.timeoutMs)} ms`,
-        found: 'none; the request was aborted',
-      };
-      return outcome.alive
-        ? new EngineError('the server lives but did not answer', { ...facts, remedy: 'Raise the time limit, or see its log.' })
-        : new EngineUnavailableError('the server does not answer', { ...facts, remedy: START });
-    }
-    const { error } = outcome;
-    const summary = outcome.kind === 'unreached' ? 'cannot reach the server' : 'the connection broke before an answer';
-    return new EngineUnavailableError(summary, { where, found: `${describe(error)}${tries}`, remedy: START, cause: error });
-  }
-
   /** A refused or unanswered request counts against the server, a 4xx or 500 against the request. */
   #watch(outcome: Outcome<unknown>): void {
     const { breaker } = this.#options;
@@ -254,22 +224,4 @@ export async function readText(body: AsyncIterable<Uint8Array>): Promise<string>
   const pieces: Uint8Array[] = [];
   for await (const piece of body) pieces.push(piece);
   return Buffer.concat(pieces).toString('utf8');
-}
-
-function networkOutcome(error: unknown): Outcome<never> {
-  if (error instanceof EngineError) throw error;
-  const failure = error instanceof Error ? error : new Error(String(error));
-  return { kind: UNREACHED.has(codeOf(failure)) ? 'unreached' : 'dropped', error: failure };
-}
-
-function describe(error: Error): string {
-  const code = codeOf(error);
-  const message = error.message || error.constructor.name;
-  return code === '' || message.includes(code) ? message : `${code} ${message}`;
-}
-
-/** Node reports a refused connection to several addresses as one AggregateError. */
-function codeOf(error: Error): string {
-  const inner = error instanceof AggregateError ? (error.errors[0] as NodeJS.ErrnoException) : (error as NodeJS.ErrnoException);
-  return inner?.code ?? '';
 }

@@ -1,5 +1,10 @@
 import { performance } from 'node:perf_hooks';
 import { describe, expect, it } from 'vitest';
+import { singleBody } from '../../../src/engines/sglang/body.js';
+import { HttpClient, readJson } from '../../../src/engines/sglang/http.js';
+import { createImageEncoder } from '../../../src/engines/sglang/images.js';
+import { NO_NEW_TOKENS } from '../../../src/engines/sglang/sampling.js';
+import { REAL_SURROUNDINGS } from '../../../src/engines/sglang/surroundings.js';
 import { EngineError, EngineUnavailableError } from '../../../src/errors.js';
 import type { Fault } from './stand-in-faults.js';
 import { CANDIDATES, context, numbers, picture, range, SAMPLING, sglang, standIn, truth, VISION } from './support.js';
@@ -100,16 +105,24 @@ describe('a server that does not answer', () => {
     expect(elapsedMs).toBeLessThan(4_000);
   });
 
-  it('cannot hang a run with ids that are already expanded', async () => {
+  it('cannot hang a run with ids that are already expanded: they are refused, and would be given up', async () => {
     const server = await standIn();
-    const { engine } = await sglang([server.url], { requestTimeoutMs: 150 });
+    const { engine } = await sglang([server.url]);
     const image = await picture(64, 64, 'red');
     const expanded = [...range(1, 20), 498, 500, 500, 500, 500, 499, 6];
-    // The client refuses them; a context of another count is what a broken caller could still send.
     await expect(engine.prefill({ trajectory: 'q1', ids: expanded, images: [image], length: 27 })).rejects.toThrow(
       /expected 1 image_pad ids .*found 4/,
     );
-    expect(server.requests.filter(({ path }) => path === '/generate').length).toBe(1);
+    const http = new HttpClient({ url: server.url, surroundings: REAL_SURROUNDINGS });
+    const images = await createImageEncoder({ kind: 'data' }, 1e6).encode([image]);
+    const fields = { rid: 'expanded', sampling_params: NO_NEW_TOKENS, return_logprob: false };
+    const body = () => singleBody({ idsText: expanded.join(), images }, fields);
+    const { error, elapsedMs } = await failure(() =>
+      http.fetch({ method: 'POST', path: '/generate', body, timeoutMs: 150, idempotent: true }, readJson),
+    );
+    expect(error.message).toMatch(/did not answer; expected an answer within 150 ms/);
+    expect(elapsedMs).toBeLessThan(1_000);
+    await http.close();
   });
 
   it('ends a cancelled call at once and aborts it by name', async () => {

@@ -206,6 +206,16 @@ describe('recorded bad replies', () => {
     expect(error).not.toBeInstanceOf(EngineUnavailableError);
   });
 
+  it('comes with a remedy where the words alone are none', () => {
+    const refusal = (message: string) =>
+      client.refusal('/generate', { status: 400, text: JSON.stringify({ error: { message } }), attempts: 1 }).message;
+    expect(refusal('Image count 3 exceeds limit 1 per request.')).toMatch(/--limit-mm-data-per-request/);
+    expect(refusal("Requested token count exceeds the model's maximum context length of 4096 tokens.")).toMatch(
+      /--context-length/,
+    );
+    expect(refusal('something else')).toMatch(/found 400 something else$/);
+  });
+
   it('says whether weights were updated', () => {
     expect(updateWeightsSchema.parse(exchange('update_weights_ok.json').response).success).toBe(true);
     expect(updateWeightsSchema.parse(exchange('update_weights_bad.json').response).success).toBe(false);
