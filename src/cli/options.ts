@@ -20,7 +20,7 @@ export const FIELDS = {
     'micro, a prepared data set, all (the seven), a folder, FILE.jsonl, or manifest.json#set',
   ),
   split: field(text, 'text', 'name', 'split of the benchmark'),
-  data: field(text, 'path', 'folder', 'where data sets are prepared (default: data)'),
+  data: field(text, 'path', 'folder', 'where data sets are prepared (default: data); for micro, where its splits lie'),
   engine: field(
     z.enum(['embedded', 'sglang', 'scripted']),
     'text',

@@ -14,7 +14,7 @@ import { openBenchmark as openDataBenchmark } from '../data/open.js';
 import { UsageError } from '../errors.js';
 import { packageRoot } from '../paths.js';
 import { createCrop } from '../tools/crop.js';
-import type { Benchmark, Candidate, Judge, Toolbox } from '../types.js';
+import type { Benchmark, Candidate, Dialect, Engine, Judge, Tokenizer, Toolbox } from '../types.js';
 import { type EngineHooks, openEngine } from './engine.js';
 import { type Environment, openJudge } from './judge.js';
 import type { Settings } from './options.js';
@@ -28,8 +28,26 @@ export interface Wiring {
   readonly systemPrompt: string;
 }
 
+/** Everything of a run but its engine. */
+export interface Parts {
+  readonly model: string;
+  readonly tokenizer: Tokenizer;
+  readonly dialect: Dialect;
+  readonly library: Library;
+  readonly candidates: readonly Candidate[];
+  readonly systemPrompt: string;
+  readonly benchmark: Benchmark;
+  readonly tools: Toolbox;
+  readonly judge: Judge;
+}
+
 /** Builds every part and starts the engine last, so that bad settings, libraries and data cost nothing. */
 export async function wire(settings: Settings, environment: Environment, hooks: EngineHooks = {}): Promise<Wiring> {
+  const parts = await wireParts(settings, environment);
+  return assemble(parts, await openEngine({ settings, ...parts, environment, hooks }), settings);
+}
+
+export async function wireParts(settings: Settings, environment: Environment): Promise<Parts> {
   const library = await loadLibrary(settings.library);
   const systemPrompt = await readPrompt(settings.prompt, library);
   const [benchmark, tools] = await openBenchmark(settings);
@@ -38,8 +56,12 @@ export async function wire(settings: Settings, environment: Environment, hooks: 
   const dialect = createSsrDialect(systemPrompt, tokenizer.addedTokens);
   const candidates = tokeniseLibrary(library, dialect, tokenizer);
   const judge = await openJudge(settings, environment);
-  const engine = await openEngine({ settings, model, tokenizer, candidates, environment, hooks });
-  const reasoner = selectionReasoner(engine, candidates, settings);
+  return { model, tokenizer, dialect, library, candidates, systemPrompt, benchmark, tools, judge };
+}
+
+/** The parts over an engine; training puts the same ones over new weights after every step. */
+export async function assemble(parts: Parts, engine: Engine, settings: Settings): Promise<Wiring> {
+  const { tokenizer, dialect, library, candidates, systemPrompt, benchmark, tools, judge } = parts;
   return {
     benchmark,
     library,
@@ -52,7 +74,7 @@ export async function wire(settings: Settings, environment: Environment, hooks: 
       tokenizer,
       dialect,
       systemIds: tokenizer.encode(dialect.systemTurn()),
-      reasoner,
+      reasoner: selectionReasoner(engine, candidates, settings),
       harness: createHarness(dialect, tokenizer, tools),
       maxTurns: settings.maxTurns,
       sampling: {
@@ -87,17 +109,18 @@ export async function readPrompt(path: string, library: Library): Promise<string
 /** The benchmark with the tools that go with it; data sets have no corpus of their own, so only the crop is theirs. */
 async function openBenchmark(settings: Settings): Promise<[Benchmark, Toolbox]> {
   const { benchmark, split = 'plain', textResults, imageResults } = settings;
-  const tools = benchmark === 'micro' ? microToolbox(split, { textResults, imageResults }) : { crop: createCrop() };
+  const tools =
+    benchmark === 'micro' ? microToolbox(split, { textResults, imageResults }, settings.data) : { crop: createCrop() };
   return Promise.all([loadBenchmark(settings), tools]);
 }
 
 /** The questions alone: micro, or a data set that was prepared, a folder, a file. */
 export async function loadBenchmark(settings: Pick<Settings, 'benchmark' | 'split' | 'data'>): Promise<Benchmark> {
-  const { benchmark, split = 'plain', data = resolve('data') } = settings;
-  if (benchmark === 'micro') return loadMicro(split);
+  const { benchmark, split = 'plain', data } = settings;
+  if (benchmark === 'micro') return loadMicro(split, data);
   return openDataBenchmark(
     benchmark,
-    data,
+    data ?? resolve('data'),
     dataSources.map(({ name }) => name),
   );
 }

@@ -21,6 +21,8 @@ SPLITS: dict[str, tuple[str, int, list[str]]] = {
     "plain": ("test", 400, PLAIN_TYPES),
     "hard": ("test", 400, HARD_TYPES),
     "dev": ("dev", 200, PLAIN_TYPES),
+    # Questions for training by reinforcement, with training names; made when needed, not shipped.
+    "train": ("train", 1200, PLAIN_TYPES),
 }
 FILLER_ENTITIES = 60
 MAX_ATTEMPTS = 20
