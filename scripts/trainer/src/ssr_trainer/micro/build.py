@@ -132,8 +132,14 @@ def build_model(config: Qwen3VLConfig, seed: int) -> Qwen3VLForConditionalGenera
     return model
 
 
-def save_folder(folder: Path, tokenizer: Tokenizer, model: Qwen3VLForConditionalGeneration, dtype: torch.dtype) -> None:
-    """A complete Hugging Face folder; weights are converted to `dtype` on a copy."""
+def save_folder(
+    folder: Path,
+    tokenizer: Tokenizer,
+    model: Qwen3VLForConditionalGeneration,
+    dtype: torch.dtype,
+    max_new_tokens: int = 64,
+) -> None:
+    """A complete Hugging Face folder; weights are converted to `dtype` on a copy. `max_new_tokens` is what one turn may need."""
     folder.mkdir(parents=True, exist_ok=True)
     copy = Qwen3VLForConditionalGeneration(model.config)
     copy.load_state_dict(model.state_dict())
@@ -144,7 +150,7 @@ def save_folder(folder: Path, tokenizer: Tokenizer, model: Qwen3VLForConditional
     tokenizer.save(str(folder / "tokenizer.json"))
     _write_json(folder / "preprocessor_config.json", PREPROCESSOR)
     _write_json(folder / "tokenizer_config.json", _tokenizer_config(tokenizer))
-    _write_json(folder / "generation_config.json", _generation_config(tokenizer))
+    _write_json(folder / "generation_config.json", _generation_config(tokenizer, max_new_tokens))
 
 
 def _words_with_space(texts: list[str]) -> Iterator[str]:
@@ -179,9 +185,9 @@ def _tokenizer_config(tokenizer: Tokenizer) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _generation_config(tokenizer: Tokenizer) -> dict[str, object]:
+def _generation_config(tokenizer: Tokenizer, max_new_tokens: int) -> dict[str, object]:
     ends = [tokenizer.token_to_id("<|im_end|>"), tokenizer.token_to_id("<|endoftext|>")]
-    return {"do_sample": False, "eos_token_id": ends, "pad_token_id": ends[1], "max_new_tokens": 64}
+    return {"do_sample": False, "eos_token_id": ends, "pad_token_id": ends[1], "max_new_tokens": max_new_tokens}
 
 
 def _write_json(path: Path, value: dict[str, object]) -> None:

@@ -55,11 +55,11 @@ def write_card(folder: Path, run: Path, summaries: dict[str, dict], once: str) -
     model = Qwen3VLForConditionalGeneration.from_pretrained(folder)
     count = sum(weight.numel() for weight in model.parameters())
     visual = sum(weight.numel() for weight in model.model.visual.parameters())
-    drills, sft = (_evaluations(run / phase) for phase in ("drills", "sft"))
+    drills, sft = (evaluations(run / phase) for phase in ("drills", "sft"))
     card = CARD.format(
         parameters=count / 1e6,
         visual=visual / 1e6,
-        success="\n\n".join(_success_table(split, summary) for split, summary in summaries.items()),
+        success="\n\n".join(_success(split, summary) for split, summary in summaries.items()),
         once=once,
         seed=recipe["seed"],
         drill_steps=recipe["drills"]["steps"],
@@ -71,26 +71,30 @@ def write_card(folder: Path, run: Path, summaries: dict[str, dict], once: str) -
         alpha=recipe["loss"]["alpha"],
         selection=recipe["loss"]["selection"],
         language_model=recipe["loss"]["candidate_language_model"],
-        minutes=_minutes(drills, sft),
+        minutes=minutes(drills, sft),
         weights=", ".join(f"{name} {weight}" for name, weight in recipe["type_weights"].items()),
-        drill_curve=_curve(drills, [name for name in drills[0] if name not in ("step", "seconds")], _losses(run / "drills")),
-        sft_curve=_curve(sft, ["selection", "action", "success", "success/shape"], _losses(run / "sft")),
+        drill_curve=curve(drills, [name for name in drills[0] if name not in ("step", "seconds")], losses(run / "drills")),
+        sft_curve=curve(sft, ["selection", "action", "success", "success/shape"], losses(run / "sft")),
     )
     (folder / "README.md").write_text(card)
 
 
-def _success_table(split: str, summary: dict) -> str:
+def _success(split: str, summary: dict) -> str:
+    agreement, expected = summary["selection"]["actionAgreement"]["share"], summary["selection"]["expected"]["share"]
+    chosen = f"Action agreement {agreement:.1%}; the expected candidate was chosen in {expected:.1%} of turns."
+    return f"{success_table(split, summary)}\n\n{chosen}"
+
+
+def success_table(split: str, summary: dict) -> str:
     rows = [*sorted(summary["success"]["byType"].items()), ("**all**", summary["success"]["overall"])]
     lines = [f"`{split}`:", "", "| type | success | n | 95% interval |", "|---|---|---|---|"]
     for name, rate in rows:
         low, high = rate["interval"]["low"], rate["interval"]["high"]
         lines.append(f"| {name} | {rate['rate']:.1%} | {rate['n']} | {low:.1%} to {high:.1%} |")
-    agreement, expected = summary["selection"]["actionAgreement"]["share"], summary["selection"]["expected"]["share"]
-    lines += ["", f"Action agreement {agreement:.1%}; the expected candidate was chosen in {expected:.1%} of turns."]
     return "\n".join(lines)
 
 
-def _curve(evaluations: list[dict], columns: list[str], losses: dict[int, float]) -> str:
+def curve(evaluations: list[dict], columns: list[str], losses: dict[int, float]) -> str:
     """A thinned table: step, mean training loss over the 50 steps before it, the columns."""
     every = max(1, -(-len(evaluations) // CURVE_ROWS))
     kept = evaluations[every - 1 :: every]
@@ -104,15 +108,15 @@ def _curve(evaluations: list[dict], columns: list[str], losses: dict[int, float]
     return "\n".join(lines)
 
 
-def _evaluations(phase: Path) -> list[dict]:
+def evaluations(phase: Path) -> list[dict]:
     return [json.loads(line) for line in (phase / "evaluations.jsonl").read_text().splitlines()]
 
 
-def _losses(phase: Path) -> dict[int, float]:
+def losses(phase: Path) -> dict[int, float]:
     with (phase / "curves.csv").open() as lines:
         return {int(row["step"]): float(row["loss"]) for row in csv.DictReader(lines)}
 
 
-def _minutes(drills: list[dict], sft: list[dict]) -> str:
+def minutes(drills: list[dict], sft: list[dict]) -> str:
     drill_minutes, sft_minutes = drills[-1]["seconds"] / 60, sft[-1]["seconds"] / 60
     return f"Drills {drill_minutes:.1f} and SFT {sft_minutes:.1f} minutes, evaluation included,"

@@ -54,16 +54,16 @@ def write_golden(folder: Path, output: Path) -> None:
     questions = draw_checked("dev", DEV_SEED)[0]
     output.mkdir(parents=True, exist_ok=True)
     scored = score_histories(questions, library)
-    _write(output / "scores.json", {"cases": [_score_case(reference, history, library) for history in scored]})
+    write_compact(output / "scores.json", {"cases": [_score_case(reference, history, library) for history in scored]})
     continued = greedy_histories(questions, library, GREEDY_CASES)
     stop = reference.tokenizer.token_to_id(dialect.IM_END)
     cases = [_greedy_case(reference, history) for history in continued]
-    _write(output / "greedy.json", {"max_new_tokens": MAX_NEW_TOKENS, "stop_id": stop, "cases": cases})
-    _write(output / "positions.json", {"cases": [_position_case(reference, history) for history in scored]})
-    _write(output / "pixels.json", {"cases": _pixel_cases(reference, questions)})
+    write_compact(output / "greedy.json", {"max_new_tokens": MAX_NEW_TOKENS, "stop_id": stop, "cases": cases})
+    write_compact(output / "positions.json", {"cases": [_position_case(reference, history) for history in scored]})
+    write_compact(output / "pixels.json", {"cases": _pixel_cases(reference, questions)})
     strings = [*texts.tokenizer_texts(2)[:60], *(part for history in scored for part in history.parts), *HARD_STRINGS]
     strings = list(dict.fromkeys(text for text in strings if text))
-    _write(output / "tokenizer.json", {"cases": [{"text": text, "ids": reference.ids(text)} for text in strings]})
+    write_compact(output / "tokenizer.json", {"cases": [{"text": text, "ids": reference.ids(text)} for text in strings]})
 
 
 HARD_STRINGS = [
@@ -86,13 +86,13 @@ def _score_case(reference: Reference, history: History, library: Library) -> dic
         }
         for candidate in library.candidates
     ]
-    return {**_head(history, sent, expanded), "candidates": candidates}
+    return {**case_head(history, sent, expanded), "candidates": candidates}
 
 
 def _greedy_case(reference: Reference, history: History) -> dict[str, object]:
     sent, expanded, vision = reference.inputs(history)
     generated, margin = reference.greedy(expanded, vision)
-    return {**_head(history, sent, expanded), "generated_ids": generated, "smallest_margin": round(margin, 6)}
+    return {**case_head(history, sent, expanded), "generated_ids": generated, "smallest_margin": round(margin, 6)}
 
 
 def _position_case(reference: Reference, history: History) -> dict[str, object]:
@@ -130,7 +130,7 @@ def _pixel_cases(reference: Reference, questions: list[Question]) -> list[dict[s
     return cases
 
 
-def _head(history: History, sent: list[int], expanded: list[int]) -> dict[str, object]:
+def case_head(history: History, sent: list[int], expanded: list[int]) -> dict[str, object]:
     return {"name": history.name, "images": history.images, "sent_ids": sent, "expanded_ids": expanded}
 
 
@@ -138,7 +138,7 @@ def _rounded(values: list[float]) -> list[float]:
     return [round(value, 6) for value in values]
 
 
-def _write(path: Path, value: dict[str, object]) -> None:
+def write_compact(path: Path, value: dict[str, object]) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 

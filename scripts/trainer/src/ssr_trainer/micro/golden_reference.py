@@ -58,7 +58,10 @@ class Reference:
         return wanted.gather(1, torch.tensor(ids[start:])[:, None])[:, 0].tolist()
 
     @torch.no_grad()
-    def greedy(self, ids: list[int], vision: dict[str, torch.Tensor]) -> tuple[list[int], float]:
+    def greedy(
+        self, ids: list[int], vision: dict[str, torch.Tensor], max_new_tokens: int = MAX_NEW_TOKENS
+    ) -> tuple[list[int], float]:
+        """The greedy continuation and the least gap between the two best logits on its way."""
         extra = {"mm_token_type_ids": self.modality(ids), **vision} if vision else {}
         stop = self.tokenizer.token_to_id(dialect.IM_END)
         self.model.model.rope_deltas = None
@@ -66,7 +69,7 @@ class Reference:
             input_ids=torch.tensor([ids]),
             attention_mask=torch.ones(1, len(ids), dtype=torch.long),
             do_sample=False,
-            max_new_tokens=MAX_NEW_TOKENS,
+            max_new_tokens=max_new_tokens,
             eos_token_id=stop,
             pad_token_id=stop,
             output_logits=True,

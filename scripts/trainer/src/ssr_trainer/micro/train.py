@@ -36,6 +36,8 @@ LOSS = LossSettings(tau=0.3, alpha=1.0, selection=1.0, candidate_language_model=
 HELD_OUT_PER_TYPE = 15
 # The ending of a way to reason in the names of what its training writes; the drills are common to all.
 ENDINGS = {"selection": "", "freeform": "-freeform"}
+# What one turn may need: an action, or a trace and an action.
+MAX_NEW_TOKENS = {"selection": 64, "freeform": 256}
 
 
 def main() -> None:
@@ -63,7 +65,7 @@ def train_micro(
     started = time.process_time()
     train(model, DrillTask(encoder, seed), drills, run / "drills")
     train(model, sft_task(encoder, seed, reasoning), sft, run / f"sft{ENDINGS[reasoning]}")
-    save_folder(export, tokenizer, model, torch.bfloat16)
+    save_folder(export, tokenizer, model, torch.bfloat16, MAX_NEW_TOKENS[reasoning])
     print(f"{(time.process_time() - started) / 60:.1f} CPU-minutes in this process; checkpoint in {export}")
 
 
