@@ -8,6 +8,7 @@ import { decodeImage, type Entry, PrefixCache, type Prompt, StandInModel } from 
 type Body = Record<string, unknown>;
 export type Deadly = 'die' | 'internal-error' | 'done';
 
+const KEPT_TRAJECTORIES = 128;
 const SAMPLING_KEYS = new Set(
   (
     'max_new_tokens stop stop_token_ids stop_regex temperature top_p top_k min_p frequency_penalty presence_penalty repetition_penalty min_new_tokens n ' +
@@ -18,12 +19,15 @@ const SAMPLING_KEYS = new Set(
 export class Generator {
   weights: string;
   readonly #model: StandInModel;
+  readonly #engine: Engine;
+  readonly #trajectories = new Set<string>();
   readonly #info: EngineInfo;
   readonly #options: StandInOptions;
   readonly #cache = new PrefixCache();
   readonly #running = new Map<string, AbortController>();
 
   constructor(engine: Engine, info: EngineInfo, options: StandInOptions) {
+    this.#engine = engine;
     this.#model = new StandInModel(engine, info, options.imagePadId);
     this.#info = info;
     this.#options = options;
@@ -88,8 +92,20 @@ export class Generator {
       return bad(`Requested token count exceeds the model's maximum context length of ${this.#info.contextLength} tokens.`);
     const rid = String(body.rid ?? Math.random());
     const names = batch ? rows.map((_, i) => `${rid}_${i}`) : [rid];
+    this.#touch(trajectory);
     await this.#run(body, prompts, lengths, names, batch, fault, response);
     return 'done';
+  }
+
+  /** Nobody tells a server that a trajectory has ended: the engine behind forgets those that were not heard of for longest. */
+  #touch(trajectory: string): void {
+    this.#trajectories.delete(trajectory);
+    this.#trajectories.add(trajectory);
+    for (const oldest of this.#trajectories) {
+      if (this.#trajectories.size <= KEPT_TRAJECTORIES) break;
+      this.#trajectories.delete(oldest);
+      void this.#engine.release(oldest);
+    }
   }
 
   async #run(

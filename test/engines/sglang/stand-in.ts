@@ -17,6 +17,8 @@ export interface StandInOptions {
   /** Overrides of /server_info and /model_info. */
   readonly serverInfo?: Readonly<Record<string, unknown>>;
   readonly modelInfo?: Readonly<Record<string, unknown>>;
+  /** Added to every /generate request, for measurements. */
+  readonly delayMs?: number;
   /** Names of routes as before 0.5.6. */
   readonly oldNames?: boolean;
 }
@@ -87,6 +89,7 @@ export async function startStandIn(engine: Engine, options: StandInOptions, port
       return json(response, 400, schemaError("{'type': 'json_invalid', 'loc': ('body', 1), 'msg': 'JSON decode error'}"));
     if (path === '/generate') {
       const trajectory = decodeURIComponent(String(request.headers['x-smg-routing-key'] ?? body.rid ?? ''));
+      if (options.delayMs) await new Promise((resolve) => setTimeout(resolve, options.delayMs));
       const outcome = await generator.generate(body, trajectory, fault, response);
       if (outcome === 'die') return die();
       if (outcome === 'internal-error') return internalError(response);
