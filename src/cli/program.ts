@@ -6,6 +6,7 @@ import { addEvalCommand } from './commands/eval.js';
 import { addJudgeCommand } from './commands/judge.js';
 import { addLibraryCommand } from './commands/library.js';
 import { addReportCommand } from './commands/report.js';
+import { addRolloutCommand } from './commands/rollout.js';
 import { addServeCommand } from './commands/serve.js';
 import { addShowCommand } from './commands/show.js';
 import type { CommandContext } from './exit.js';
@@ -24,6 +25,8 @@ Examples:
   ssr eval --benchmark micro                 the whole system on this machine, nothing else needed
   ssr eval --benchmark micro --split hard    a harder split of the same world
   ssr show results/RUN --wrong               what went wrong, question by question
+  ssr data prepare mmsearch                  a published benchmark, from its source to a checked folder
+  ssr report results/RUN --against paper     success with intervals and errors beside the published figures
   ssr library check my-library.json          what a reasoning library costs and whether it is sound
 
 Exit codes: 0 done · 1 usage · 2 engine unreachable · 3 too many errors · 4 data · 100 success below --min-success · 130 interrupted`,
@@ -36,5 +39,6 @@ Exit codes: 0 done · 1 usage · 2 engine unreachable · 3 too many errors · 4 
   addDataCommand(program, context);
   addJudgeCommand(program, context);
   addReportCommand(program);
+  addRolloutCommand(program);
   return program;
 }

@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { benchmarks, dataSources, trainingSets } from '../../benchmarks/registry.js';
@@ -70,6 +71,27 @@ describe('every data set, from its source to the table', () => {
       expect(table.warnings.join('\n')).toMatch(
         new RegExp(`^${name} .* of ${expected.questions} published; not comparable`, 'm'),
       );
+    }
+  });
+
+  it('MARS sets and files of anybody are asked where they lie', async () => {
+    const args = [
+      'data',
+      'export',
+      'fvqa-test',
+      '--format',
+      'mars',
+      '--data',
+      join(root, 'data'),
+      '--output',
+      join(root, 'mars'),
+    ];
+    expect((await ssr(...args)).stdout).toMatch(/^3 questions written.*\nleft out fvqa_test_3: /);
+    await writeFile(join(root, 'own.jsonl'), '{"id": 7, "question": "Who?", "answers": ["Ada"]}\n');
+    for (const benchmark of [`${join(root, 'mars/test_all.json')}#fvqa-test`, join(root, 'own.jsonl')]) {
+      const { exitCode, stdout } = await evaluate(benchmark, join(root, 'other', String(benchmark.length)));
+      expect(exitCode).toBe(0);
+      expect(stdout).toMatch(benchmark.endsWith('own.jsonl') ? /Planned 1 · scored 1/ : /Planned 3 · scored 3/);
     }
   });
 });

@@ -23,7 +23,9 @@ export async function prepareCommand(names: readonly string[], flags: PrepareFla
     try {
       const outcome = await stoppable((signal) => runJob(job, signal));
       if (outcome === null) {
-        process.stderr.write('Interrupted. What was downloaded is kept; the same command goes on from there.\n');
+        process.stderr.write(
+          `Interrupted: nothing half-written is left.${job.from === null ? ' What was downloaded is kept for the next call.' : ''}\n`,
+        );
         return context.setExitCode(EXIT.interrupted);
       }
       process.stdout.write(`${describeOutcome(job, outcome)}\n`);
