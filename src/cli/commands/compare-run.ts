@@ -7,12 +7,13 @@ import { planQuestions } from '../../evaluation/plan.js';
 import { runQuestions } from '../../evaluation/run.js';
 import { RunFolder } from '../../evaluation/run-folder.js';
 import { createSummary } from '../../reports/summary.js';
-import type { Benchmark } from '../../types.js';
+import type { Benchmark, Engine } from '../../types.js';
+import { openEngine } from '../engine.js';
 import { onInterrupt } from '../interrupt.js';
 import { describeRun } from '../manifest.js';
 import type { Settings } from '../options.js';
 import { createProgress } from '../progress.js';
-import { wire } from '../wire.js';
+import { assemble, wireParts } from '../wire.js';
 import { type ReasoningOptions, type ReasoningWiring, withReasoning } from './compare-reasoning.js';
 
 export interface LiveArm {
@@ -43,7 +44,7 @@ export async function runArms(arms: readonly LiveArm[], output: string, fresh: b
   let plan: Benchmark['entries'] = [];
   try {
     for (const arm of arms) {
-      const open = await openArm(arm, join(output, folderName(arm.name)), fresh);
+      const open = await openArm(arm, join(output, folderName(arm.name)), fresh, sharedEngine(opened, arm));
       opened.push(open);
       plan = planOf(open);
     }
@@ -51,6 +52,7 @@ export async function runArms(arms: readonly LiveArm[], output: string, fresh: b
   } finally {
     interrupt.dispose();
     for (const open of opened) await closeArm(open, plan);
+    for (const engine of new Set(opened.map(({ wiring }) => wiring.agent.engine))) await engine.close();
   }
   return {
     folders: opened.map(({ folder }) => folder.path),
@@ -59,12 +61,13 @@ export async function runArms(arms: readonly LiveArm[], output: string, fresh: b
   };
 }
 
-async function openArm(arm: LiveArm, path: string, fresh: boolean): Promise<OpenArm> {
+async function openArm(arm: LiveArm, path: string, fresh: boolean, shared: Engine | undefined): Promise<OpenArm> {
   await checkOutput(path);
   const { settings, reasoning } = arm;
-  const base = await wire(settings, process.env);
+  const parts = await wireParts(settings, process.env);
+  const engine = shared ?? (await openEngine({ settings, ...parts, environment: process.env, hooks: {} }));
   try {
-    const wiring = await withReasoning(base, settings, reasoning);
+    const wiring = await withReasoning(await assemble(parts, engine, settings), settings, reasoning);
     const plan = planQuestions(wiring.benchmark.entries, settingsOfPlan(settings));
     const summary = createSummary({ planned: plan.length, candidates: wiring.candidates });
     const manifest = await describeRun(settings, wiring, plan, new Date());
@@ -72,9 +75,22 @@ async function openArm(arm: LiveArm, path: string, fresh: boolean): Promise<Open
     const folder = await RunFolder.open(path, described, { fresh, retryErrors: false, onKept: summary.add });
     return { arm, wiring, folder, summary };
   } catch (error) {
-    await base.agent.engine.close();
+    if (shared === undefined) await engine.close();
     throw error;
   }
+}
+
+/** An engine that an earlier arm has started with the same settings: one set of weights, or one server, serves them all. */
+function sharedEngine(opened: readonly OpenArm[], { settings }: LiveArm): Engine | undefined {
+  const key = engineKey(settings);
+  return opened.find(({ arm }) => engineKey(arm.settings) === key)?.wiring.agent.engine;
+}
+
+function engineKey({ engine, model, workers, script, library, ...settings }: Settings): string {
+  const { engineUrl, python, prefill, imageTransport, imageFolder, imageBaseUrl, requestLimit, requestTimeout } = settings;
+  const server = [engineUrl, python, prefill, imageTransport, imageFolder, imageBaseUrl, requestLimit, requestTimeout];
+  // A scripted engine knows its arm's candidates.
+  return JSON.stringify([engine, model, workers, server, engine === 'scripted' ? [script, library] : null]);
 }
 
 function settingsOfPlan({ seed, limit, sample }: Settings) {
@@ -141,11 +157,10 @@ async function ask({ arm, wiring, folder, summary }: OpenArm, entry: Benchmark['
   }
 }
 
-async function closeArm({ wiring, folder, summary }: OpenArm, plan: Benchmark['entries']): Promise<void> {
+async function closeArm({ folder, summary }: OpenArm, plan: Benchmark['entries']): Promise<void> {
   await folder.sort(plan.map(({ id }) => id));
   await folder.write('summary.json', `${JSON.stringify(summary.result(), null, 2)}\n`);
   await folder.close();
-  await wiring.agent.engine.close();
 }
 
 function folderName(arm: string): string {

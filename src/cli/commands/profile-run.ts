@@ -13,9 +13,10 @@ import type { Episode } from '../../evaluation/records.js';
 import { runQuestions } from '../../evaluation/run.js';
 import { type LoadProfile, type ProfileReport, profileLoad, profileMethods } from '../../reports/profile.js';
 import type { Benchmark, Image } from '../../types.js';
+import { openEngine } from '../engine.js';
 import { onInterrupt } from '../interrupt.js';
 import { createProgress } from '../progress.js';
-import { wire } from '../wire.js';
+import { assemble, wireParts } from '../wire.js';
 import { withReasoning } from './compare-reasoning.js';
 import type { LiveArm } from './compare-run.js';
 
@@ -45,12 +46,13 @@ export async function profileArm(
   options: ProfileOptions,
 ): Promise<{ readonly report: ProfileReport; readonly interrupted: boolean }> {
   let [calls, generations]: [TimedCall[], TimedGeneration[]] = [[], []];
-  const wired = await wire(settings, process.env, { onCall: (call) => calls.push(call) });
-  const engine = timedGenerations(wired.agent.engine, clock, (timed) => generations.push(timed));
-  const base = { ...wired, agent: { ...wired.agent, engine } };
+  const parts = await wireParts(settings, process.env);
+  const hooks = { onCall: (call: TimedCall) => void calls.push(call) };
+  const started = await openEngine({ settings, ...parts, environment: process.env, hooks });
+  const engine = timedGenerations(started, clock, (timed) => generations.push(timed));
   const interrupt = onInterrupt((text) => process.stderr.write(`\n${text}\n`));
   try {
-    const wiring = await withReasoning(base, settings, reasoning);
+    const wiring = await withReasoning(await assemble(parts, engine, settings), settings, reasoning);
     const { benchmark } = wiring;
     const sample = planQuestions(benchmark.entries, { sample: options.samples, seed: settings.seed });
     const ask = (entries: Entries, load: number, onEpisode: (episode: Episode) => void): Promise<number> =>
@@ -83,7 +85,7 @@ export async function profileArm(
     };
   } finally {
     interrupt.dispose();
-    await base.agent.engine.close();
+    await engine.close();
   }
 }
 
