@@ -144,6 +144,8 @@ export interface Question {
   readonly images: readonly Image[];
   /** Any of these is right; empty when the data set has no gold. */
   readonly answers: readonly string[];
+  /** Numbers from low to high are right too, where the data set gives such ranges. */
+  readonly ranges?: readonly (readonly [low: number, high: number])[];
   /** Candidate id per turn of a reference trajectory, where the benchmark knows one. */
   readonly expected?: readonly string[];
 }

@@ -20,6 +20,7 @@ export interface StoredQuestion {
   readonly text: string;
   readonly images: readonly PictureFile[];
   readonly answers: readonly string[];
+  readonly ranges?: Question['ranges'] & {};
   readonly expected?: readonly string[];
   /** Why the question cannot be asked; thrown when it is loaded. */
   readonly damage?: string;

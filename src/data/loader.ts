@@ -1,6 +1,7 @@
 // A prepared folder as a benchmark.
 import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { z } from 'zod';
 import { DataError } from '../errors.js';
 import type { Benchmark } from '../types.js';
 import { parseJson } from './json.js';
@@ -46,6 +47,7 @@ export async function readManifest(folder: string): Promise<PreparedManifest> {
 function parsePrepared(line: string, where: string, folder: string): StoredQuestion {
   const { id, type, question, images, answers, expected, flags, meta } = parseJson(line, preparedQuestionSchema, where);
   const damage = flags?.filter((flag) => pictureFlags.includes(flag)) ?? [];
+  const ranges = rangesOf(meta?.other_answers);
   const problems = Array.isArray(meta?.image_problems) ? `: ${meta.image_problems.join('; ')}` : '';
   return {
     id,
@@ -53,7 +55,18 @@ function parsePrepared(line: string, where: string, folder: string): StoredQuest
     text: question,
     images: images.map((name) => ({ path: join(folder, name), sha256: basename(name).slice(0, 64) })),
     answers,
+    ...(ranges.length > 0 && { ranges }),
     ...(expected && { expected }),
     ...(damage.length > 0 && { damage: damage.join(', ') + problems }),
   };
+}
+
+const rangeSchema = z.object({ range: z.tuple([z.number(), z.number()]) });
+
+/** InfoSeek's aliases that are no text: {"wikidata": 5.0, "range": [4.5, 5.5]}. */
+function rangesOf(otherAnswers: unknown): [number, number][] {
+  return [otherAnswers ?? []].flat().flatMap((other) => {
+    const parsed = rangeSchema.safeParse(other);
+    return parsed.success ? [parsed.data.range] : [];
+  });
 }

@@ -1,6 +1,10 @@
-// The judge that needs no model: an answer is right when, normalised, it equals one of the gold answers.
+// The judge that needs no model: an answer is right when, normalised, it equals one of the gold answers, is the same number, lies in
+// a range that the data set gives, or names the right option of a multiple-choice question.
 import { JudgeError } from '../errors.js';
-import type { Judge } from '../types.js';
+import type { Judge, Question } from '../types.js';
+import { choosesOption } from './choice.js';
+import { parseNumber, sameNumber } from './number.js';
+import { sameText } from './text.js';
 
 /** Throws JudgeError for a question without gold answers. */
 export function exactJudge(): Judge {
@@ -14,35 +18,15 @@ export function exactJudge(): Judge {
           remedy: 'Use a judge that needs none, or leave the question out.',
         });
       }
-      return { judge: name, correct: question.answers.some((gold) => sameText(answer, gold)) };
+      return { judge: name, correct: isExact(question, answer) };
     },
   };
 }
 
-/** Equality of the normalised texts; a text of which nothing is left equals nothing, not even itself. */
-export function sameText(answer: string, gold: string): boolean {
-  const normalised = normaliseText(answer);
-  return normalised !== '' && normalised === normaliseText(gold);
-}
-
-/** NFKC, lower case, white space collapsed, and no punctuation or article around what is meant. */
-export function normaliseText(text: string): string {
-  let rest = text.normalize('NFKC').toLowerCase().replace(/\s+/g, ' ').trim();
-  for (let before = ''; before !== rest; ) {
-    before = rest;
-    rest = withoutArticle(withoutPunctuation(rest));
-  }
-  return rest;
-}
-
-/** Sentence marks, quotes, brackets and Markdown's emphasis. Signs that carry meaning stay: -5, 50%, $3, C#, .5 and +. */
-function withoutPunctuation(text: string): string {
-  return text
-    .replace(/^(?:[\s;:!?…¡¿"'«»‹›“”„‘’‚`´*_~()[\]{}<>]|[.,](?!\d))+/u, '')
-    .replace(/[\s.,;:!?…"'«»‹›“”„‘’‚`´*_~()[\]{}<>]+$/u, '');
-}
-
-/** A leading article goes only when something follows it: the answer "A" is a letter. */
-function withoutArticle(text: string): string {
-  return text.replace(/^(?:the|an|a) (?=\S)/, '');
+/** Whether no model is needed to call the answer right. */
+export function isExact({ text, answers, ranges = [] }: Question, answer: string): boolean {
+  if (answers.some((gold) => sameText(answer, gold) || sameNumber(answer, gold) || choosesOption(text, answer, gold)))
+    return true;
+  const number = parseNumber(answer);
+  return number !== null && ranges.some(([low, high]) => low <= number && number <= high);
 }

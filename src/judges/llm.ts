@@ -1,14 +1,15 @@
 // The judge that asks a language model, for answers that mean the gold in other words.
-//   correct = the answer equals a gold when normalised, or the model calls it correct for one gold; golds are asked in order until one is
+//   correct = the exact judge calls the answer right, or the model calls it correct for one gold; golds are asked in order until one is
 import pLimit from 'p-limit';
 import { JudgeError } from '../errors.js';
 import type { Judge, Question, Verdict } from '../types.js';
 import { hash, type VerdictCache, type VerdictKey } from './cache.js';
-import { normaliseText, sameText } from './exact.js';
+import { isExact } from './exact.js';
 import { type ChatClientOptions, type ChatMessage, type ChatPart, chat } from './llm-client.js';
 import { imagePart } from './llm-image.js';
 import type { JudgePrompt } from './llm-prompt.js';
 import { readVerdict } from './llm-verdict.js';
+import { normaliseText } from './text.js';
 
 export interface LlmJudgeOptions extends ChatClientOptions {
   readonly prompt: JudgePrompt;
@@ -42,7 +43,7 @@ export function createLlmJudge(options: LlmJudgeOptions): LlmJudge {
     async judge(question, answer, signal): Promise<Verdict> {
       if (question.answers.length === 0)
         throw new JudgeError('no gold answer to compare with', { where: `question ${question.id}` });
-      if (question.answers.some((gold) => sameText(answer, gold))) return { correct: true, judge: 'exact' };
+      if (isExact(question, answer)) return { correct: true, judge: 'exact' };
       // Nothing was said, so nothing has to be understood.
       if (normaliseText(answer) === '') return { correct: false, judge: 'exact' };
       let unreadable: UnreadableVerdict | null = null;

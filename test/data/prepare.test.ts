@@ -125,11 +125,14 @@ describe('preparing each data set from a source in its own schema', () => {
     expect(questions[4]?.answers).toEqual(['Thing 4']);
   });
 
-  it('gives InfoSeek rows without ids one by position, and keeps ranges apart from answers', () => {
+  it('gives InfoSeek rows without ids one by position, and keeps ranges apart from answers', async () => {
     const { questions } = of('infoseek');
     expect(questions.map(({ id }) => id)).toEqual(['infoseek-0', 'infoseek-1', 'infoseek-2']);
     expect(questions[0]).toMatchObject({ answers: ['5.0'], meta: { other_answers: [{ wikidata: 5, range: [4.5, 5.5] }] } });
     expect(questions[2]).toMatchObject({ answers: [], flags: ['no-gold'] });
+    const benchmark = await openPrepared(of('infoseek').folder);
+    expect((await benchmark.load('infoseek-0')).ranges).toEqual([[4.5, 5.5]]);
+    expect(await benchmark.load('infoseek-1')).not.toHaveProperty('ranges');
   });
 
   it('strips picture marks and the repository name from Mini-o3 records', () => {

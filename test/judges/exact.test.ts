@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { JudgeError } from '../../src/errors.js';
-import { exactJudge, normaliseText, sameText } from '../../src/judges/exact.js';
+import { exactJudge } from '../../src/judges/exact.js';
+import { normaliseText, sameText } from '../../src/judges/text.js';
 import type { Question } from '../../src/types.js';
 
 describe('the exact judge', () => {
@@ -51,6 +52,60 @@ describe('the exact judge', () => {
     const judge = exactJudge();
     expect(await judge.judge(question(['Roma', 'Rome']), 'rome')).toEqual({ correct: true, judge: 'exact' });
     expect(await judge.judge(question(['Roma', 'Rome']), 'Paris')).toEqual({ correct: false, judge: 'exact' });
+  });
+
+  const verdict = async (answer: string, changes: Partial<Question>): Promise<boolean> =>
+    (await exactJudge().judge({ ...question(['5.0']), ...changes }, answer)).correct;
+
+  it.each([
+    ['5', '5.0', true],
+    ['5.00', '5.0', true],
+    ['1,800', '1800', true],
+    ['.5', '0.5', true],
+    ['1e3', '1000', true],
+    ['5.1', '5.0', false],
+    ['5 m', '5.0', false],
+    ['007', '7', false],
+    ['1,80', '180', false],
+    ['-5', '5', false],
+    ['five', '5', false],
+  ])('takes the number %j for %j: %s', async (answer, gold, expected) => {
+    expect(await verdict(answer, { answers: [gold] })).toBe(expected);
+  });
+
+  it.each([
+    ['4.5', true],
+    ['5.4', true],
+    ['5.500', true],
+    ['5.6', false],
+    ['about 5', false],
+    ['', false],
+  ])('takes %j within 4.5 to 5.5: %s', async (answer, expected) => {
+    expect(await verdict(answer, { ranges: [[4.5, 5.5]] })).toBe(expected);
+  });
+
+  const listed = "Is the cat left of the dog?\n(A) yes\n(B) no\nAnswer with the option's letter.";
+  const dotted = 'Which one?\nA. a red van\nB. the blue van\nC. no van';
+  it.each([
+    [listed, 'A', 'A', true],
+    [listed, '(a)', 'A', true],
+    [listed, 'A) yes', 'A', true],
+    [listed, '(A) Yes.', 'A', true],
+    [listed, 'Option A', 'A', true],
+    [listed, 'The answer is A.', 'A', true],
+    [listed, 'yes', 'A', true],
+    [listed, 'B', 'A', false],
+    [listed, '(A) no', 'A', false],
+    [listed, 'no', 'A', false],
+    [listed, 'C', 'C', true],
+    [listed, 'maybe', 'C', false],
+    [dotted, 'blue van', 'B', true],
+    [dotted, 'B: the blue van', 'B', true],
+    [dotted, 'a blue van', 'A', false],
+    [dotted, 'a van', 'A', false],
+    ['Which letter is on the sign?', 'B is for bear', 'B', false],
+  ])('in %j takes %j for %j: %s', async (text, answer, gold, expected) => {
+    expect(await verdict(answer, { text, answers: [gold] })).toBe(expected);
   });
 
   it('gives no verdict without gold, rather than a wrong one', async () => {
