@@ -16,13 +16,18 @@ export type Flags = Partial<Record<FieldName, string | readonly string[] | true>
 export async function readSettings(flags: Flags, configPath: string | undefined, cwd: string): Promise<Settings> {
   const fromFlags = parseFlags(flags, cwd);
   const fromFile = configPath === undefined ? {} : await readConfig(resolve(cwd, configPath));
-  const benchmark = fromFlags.benchmark ?? fromFile.benchmark;
+  return completeSettings({ ...fromFile, ...fromFlags });
+}
+
+/** What was given over the benchmark's preset over the defaults; paths are absolute already. */
+export async function completeSettings(given: Config): Promise<Settings> {
+  const { benchmark } = given;
   if (benchmark === undefined) {
     throw new UsageError('no benchmark named', { expected: '--benchmark NAME', remedy: 'Try: ssr eval --benchmark micro' });
   }
   const preset = await readPreset(benchmark);
   const base = { library: defaultLibrary(), prompt: defaultPrompt() };
-  const settings: Settings = { ...DEFAULTS, ...base, ...preset, ...fromFile, ...fromFlags, benchmark };
+  const settings: Settings = { ...DEFAULTS, ...base, ...preset, ...given, benchmark };
   if (settings.limit !== undefined && settings.sample !== undefined) {
     throw new UsageError('--limit and --sample exclude each other', { remedy: 'Give one of them.' });
   }
@@ -82,7 +87,8 @@ function toNumber(value: string): number {
   return value.trim() === '' ? Number.NaN : Number(value);
 }
 
-function resolvePaths(config: Config, folder: string): Config {
+/** Paths among the fields, made absolute. */
+export function resolvePaths(config: Config, folder: string): Config {
   return Object.fromEntries(
     Object.entries(config).map(([name, value]) => [
       name,
