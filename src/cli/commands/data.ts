@@ -82,11 +82,16 @@ function listTable(states: readonly DataState[]): string {
       Object.entries(flags)
         .map(([flag, count]) => `${flag} ${count}`)
         .join(', '),
-      licence,
+      brief(licence),
       source,
       /^[0-9a-f]{40}$/.test(revision) ? revision.slice(0, 12) : revision,
     ]),
   });
+}
+
+/** In full with --json. */
+function brief(text: string): string {
+  return text.length > 34 ? `${text.slice(0, 33)}…` : text;
 }
 
 async function verify(names: readonly string[], { data }: DataFlags, context: CommandContext): Promise<void> {
