@@ -55,7 +55,7 @@ export class TrainerProcess {
 
   /** Resolves once the policy is loaded, from the newest state of the run where there is one. Throws SsrError quoting the trainer. */
   static async launch({ command, arguments: words, environment, onLine, signal }: TrainerCommand): Promise<TrainerProcess> {
-    const process = execa(command, [...words], {
+    const trainer = execa(command, [...words], {
       env: { ...environment },
       stdin: 'pipe',
       stdout: 'pipe',
@@ -65,16 +65,16 @@ export class TrainerProcess {
       ...(signal && { cancelSignal: signal }),
     });
     const tail: string[] = [];
-    createInterface({ input: process.stderr }).on('line', (line) => {
+    createInterface({ input: trainer.stderr }).on('line', (line) => {
       onLine?.(line);
       tail.push(line);
       if (tail.length > QUOTED_LINES) tail.shift();
     });
     // A trainer that dies is told by its missing reply.
-    process.stdin.on('error', () => undefined);
-    const replies = createInterface({ input: process.stdout })[Symbol.asyncIterator]();
-    const ended = process.then(({ exitCode, signal: killedBy }) => ({ exitCode, signal: killedBy }));
-    const child = { input: process.stdin, replies, ended, tail };
+    trainer.stdin.on('error', () => undefined);
+    const replies = createInterface({ input: trainer.stdout })[Symbol.asyncIterator]();
+    const ended = trainer.then(({ exitCode, signal: killedBy }) => ({ exitCode, signal: killedBy }));
+    const child = { input: trainer.stdin, replies, ended, tail };
     const ready = await nextReply(child);
     if ('ready' in ready) return new TrainerProcess(child, ready);
     throw new SsrError('the trainer spoke out of turn', { expected: 'ready', found: JSON.stringify(ready) });
