@@ -1,4 +1,5 @@
 // A run: many questions at once, each record handed out as it ends.
+import { setMaxListeners } from 'node:events';
 import type { SsrError } from '../errors.js';
 import type { Benchmark } from '../types.js';
 import { type EpisodeDependencies, type EpisodeOutcome, runEpisode } from './episode.js';
@@ -23,6 +24,8 @@ export async function* runQuestions(options: RunOptions): AsyncGenerator<Episode
   const { agent, entries, concurrency, breaker, drain } = options;
   const halt = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, halt.signal]) : halt.signal;
+  // Every call of every question in flight listens to it.
+  setMaxListeners(0, signal);
   if (entries.length > 0) await prefillSystem(agent);
   const running = new Map<string, Promise<EpisodeOutcome>>();
   const waiting = entries[Symbol.iterator]();
