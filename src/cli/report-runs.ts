@@ -4,7 +4,7 @@ import { join, relative } from 'node:path';
 import { z } from 'zod';
 import { benchmarks, dataSources } from '../../benchmarks/registry.js';
 import { DataError } from '../errors.js';
-import { readEpisodes } from '../evaluation/episodes-file.js';
+import { readEpisodeLines } from '../evaluation/episodes-file.js';
 import { packageRoot } from '../paths.js';
 import { againstPaper, type PaperComparison, parsePublished } from '../reports/paper.js';
 import { createRunResult, type RunResult, type SuccessTable, successTable } from '../reports/table.js';
@@ -61,7 +61,10 @@ async function readRun(folder: string): Promise<RunResult> {
     plan: manifest.plan,
     summary: await readSummary(join(folder, 'summary.json')),
   });
-  for await (const episode of readEpisodes(join(folder, 'episodes.jsonl'))) run.add(episode);
+  for await (const { episode } of readEpisodeLines(join(folder, 'episodes.jsonl'))) {
+    if (episode === null) run.addUnreadable();
+    else run.add(episode);
+  }
   return run.result();
 }
 

@@ -22,6 +22,8 @@ export interface RunResult {
   readonly missing: readonly string[];
   /** Ids that have two records, or none in the plan: no table can be made of them. */
   readonly foreign: readonly string[];
+  /** Lines that a crash tore, or that are no records. */
+  readonly unreadable: number;
   /** What summary.json says where the records say otherwise. */
   readonly staleSummary: string | null;
   readonly verdicts: ReadonlyMap<string, boolean | null>;
@@ -62,7 +64,11 @@ export function createRunResult(facts: RunFacts) {
   const success = createSuccess(plan.length);
   const verdicts = new Map<string, boolean | null>();
   const foreign: string[] = [];
+  let unreadable = 0;
   return {
+    addUnreadable(): void {
+      unreadable++;
+    },
     add(episode: Episode): void {
       if (verdicts.has(episode.id) || !planned.has(episode.id)) {
         foreign.push(episode.id);
@@ -82,6 +88,7 @@ export function createRunResult(facts: RunFacts) {
         errorsAsWrong: rate(overall.successes, ledger.planned - ledger.unscored['no-gold']),
         missing: plan.filter((id) => !verdicts.has(id)),
         foreign,
+        unreadable,
         staleSummary: stale ? `${summary.successes}/${summary.n}` : null,
         verdicts,
       };
@@ -151,7 +158,7 @@ function macroOf(rows: readonly TableRow[]): SuccessTable['macro'] {
 }
 
 function warningsOf(run: RunResult): string[] {
-  const { benchmark, folder, ledger, missing, foreign, staleSummary, publishedQuestions } = run;
+  const { benchmark, folder, ledger, missing, foreign, unreadable, staleSummary, publishedQuestions } = run;
   const where = `${benchmark} (${folder})`;
   const listed = (ids: readonly string[]): string => `${ids.slice(0, 10).join(', ')}${ids.length > 10 ? ', …' : ''}`;
   const errors = ledger.planned - ledger.scored - ledger.unscored['no-gold'] - ledger.notRun;
@@ -162,6 +169,7 @@ function warningsOf(run: RunResult): string[] {
     ...(foreign.length > 0
       ? [`${where}: ${foreign.length} records left out, repeated or not in the plan: ${listed(foreign)}`]
       : []),
+    ...(unreadable > 0 ? [`${where}: ${unreadable} lines of episodes.jsonl cannot be read; resuming the run mends it`] : []),
     ...(errors > 0
       ? [`${where}: ${errors} of ${ledger.planned} questions ended in an error, which counts under "errors as wrong" only`]
       : []),

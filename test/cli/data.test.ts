@@ -132,7 +132,7 @@ describe('ssr data prepare', () => {
     expect(manifest.questions).toBe(3000);
     expect(peakMemoryBytes).toBeGreaterThan(2 ** 24);
     expect(await readdir(join(root, 'interrupted'))).toEqual(['visualprobe']);
-  });
+  }, 120_000);
 });
 
 describe('ssr data list, verify, export and image-search', () => {

@@ -60,9 +60,11 @@ describe('ssr report', () => {
     const folder = join(scratch, 'missing');
     await writeRun(folder, 'mmsearch', 2, 4);
     const lines = (await readFile(join(folder, 'episodes.jsonl'), 'utf8')).split('\n');
-    await writeFile(join(folder, 'episodes.jsonl'), `${lines.slice(1, 3).join('\n')}\n`);
+    // The last line is torn.
+    await writeFile(join(folder, 'episodes.jsonl'), `${lines.slice(1, 3).join('\n')}\n${lines[3]?.slice(0, 50)}`);
     const { stdout } = await ssr('report', folder);
     expect(stdout).toMatch(/2 of 4 planned questions have no record: mmsearch-0, mmsearch-3/);
+    expect(stdout).toMatch(/1 lines of episodes\.jsonl cannot be read; resuming the run mends it/);
     expect(stdout).toMatch(/4 questions, of 171 published; not comparable/);
   });
 
@@ -133,5 +135,5 @@ describe('ssr eval --repeat', () => {
     expect(again.stdout).toBe(stdout);
     expect((await ssr('report', output)).stdout).toBe(stdout);
     expect(await ssr(...args, '--repeat', 'two')).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/--repeat/) });
-  });
+  }, 120_000);
 });

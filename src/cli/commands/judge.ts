@@ -22,7 +22,9 @@ const JUDGE_FIELDS: readonly FieldName[] = [
 ];
 
 export function addJudgeCommand(program: Command, context: CommandContext): void {
-  const command = program.command('judge <run>').description('judge the answers of a finished run again, without its engine');
+  const command = program
+    .command('judge <runs...>')
+    .description('judge the answers of finished runs again, without their engine');
   for (const name of JUDGE_FIELDS) {
     const { kind, placeholder, help } = FIELDS[name];
     command.addOption(new Option(kind === 'switch' ? flagOf(name) : `${flagOf(name)} <${placeholder}>`, help));
@@ -31,13 +33,18 @@ export function addJudgeCommand(program: Command, context: CommandContext): void
     .option('--compare', 'only print how far the judge agrees with the verdicts of the run; change nothing')
     .option('--json', 'print JSON')
     .addHelpText('after', judgeHelp)
-    .action(async (run: string, { compare, json, ...flags }: JudgeFlags) => {
-      const judged = await judgeFolder(resolve(run), flags, compare ?? false);
-      if (judged === null) {
-        process.stderr.write('Interrupted: the run stays as it was; verdicts of a model are kept in the cache.\n');
-        return context.setExitCode(EXIT.interrupted);
+    .action(async (runs: string[], { compare, json, ...flags }: JudgeFlags) => {
+      const all: JudgedRun[] = [];
+      for (const run of runs) {
+        const judged = await judgeFolder(resolve(run), flags, compare ?? false);
+        if (judged === null) {
+          process.stderr.write('Interrupted: the run stays as it was; verdicts of a model are kept in the cache.\n');
+          return context.setExitCode(EXIT.interrupted);
+        }
+        all.push(judged);
+        if (!json) process.stdout.write(`${runs.length > 1 ? `${run}\n` : ''}${renderJudged(judged, compare ?? false)}\n`);
       }
-      process.stdout.write(json ? `${JSON.stringify(judged, null, 2)}\n` : `${renderJudged(judged, compare ?? false)}\n`);
+      if (json) process.stdout.write(`${JSON.stringify(all.length === 1 ? all[0] : all, null, 2)}\n`);
     });
 }
 
@@ -47,6 +54,7 @@ tables of the run are replaced once every answer is judged. An answer that gets 
 
 Examples:
   ssr judge results/RUN --judge llm --judge-url http://localhost:30000/v1 --judge-model Qwen3-32B
+  ssr judge results/all-2026-01-31/*                 every run of a folder
   ssr judge results/RUN --judge exact --compare      agreement of the exact judge with the verdicts in the run`;
 
 async function judgeFolder(folder: string, flags: Flags, compareOnly: boolean): Promise<JudgedRun | null> {
