@@ -36,7 +36,7 @@ beforeAll(async () => {
     isolationKey: 'test',
     onCall: (call) => calls.push(call),
   });
-});
+}, 60_000);
 
 afterAll(async () => {
   await remote?.close();

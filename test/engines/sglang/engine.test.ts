@@ -153,7 +153,7 @@ describe('cache and usage', () => {
       expect(bytesUploaded).toBeGreaterThan(imageBytes);
       expect(totalMs).toBeGreaterThanOrEqual(serverMs ?? Number.NaN);
       expect(serverMs).toBeGreaterThanOrEqual(forwardMs ?? Number.NaN);
-      expect(queueMs).toBeLessThan(50);
+      expect(queueMs).toBeLessThan(1_000);
     }
     const sent = generateBodies(server).map(({ image_data: images }) => images);
     expect(sent).toEqual([

@@ -63,7 +63,7 @@ describe('serve', () => {
     'gives up a %s server after its limit and leaves no process behind',
     async (behaviour) => {
       const lines: string[] = [];
-      await expect(start(behaviour, { readyTimeoutMs: 1_500, onLine: (line: string) => lines.push(line) })).rejects.toThrow(
+      await expect(start(behaviour, { readyTimeoutMs: 3_000, onLine: (line: string) => lines.push(line) })).rejects.toThrow(
         EngineUnavailableError,
       );
       expect(lines.at(-1)).toBe('stopping');
