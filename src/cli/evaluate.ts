@@ -13,6 +13,7 @@ import { RunFolder } from '../evaluation/run-folder.js';
 import { latencyCsv, successCsv } from '../reports/csv.js';
 import { createSummary, type Summary } from '../reports/summary.js';
 import { renderSummary } from '../reports/terminal.js';
+import type { ToolStatistics } from '../tools/statistics.js';
 import type { Benchmark } from '../types.js';
 import { EXIT } from './exit.js';
 import { onInterrupt } from './interrupt.js';
@@ -48,10 +49,11 @@ export async function evaluate(settings: Settings, output: string, flags: Evalua
           ? `${JSON.stringify(summary, null, 2)}\n`
           : `${renderSummary(summary, { colours: process.stdout.isTTY === true })}\n\nRecords: ${relative(process.cwd(), output) || output}\n`,
       );
+    reportTools(wiring.tools.statistics(), settings.minToolSuccess);
     if (interrupted) return EXIT.interrupted;
     return belowMinimum(summary.success.overall.rate, settings.minSuccess) ? EXIT.belowMinimum : EXIT.ok;
   } finally {
-    await wiring.agent.engine.close();
+    await Promise.all([wiring.agent.engine.close(), wiring.tools.close()]);
   }
 }
 
@@ -110,7 +112,7 @@ async function runInto(
   } finally {
     progress.stop();
     interrupt.dispose();
-    await writeReports(folder, plan, accumulator.result());
+    await writeReports(folder, plan, accumulator.result(), wiring.tools.statistics());
     await folder.close();
   }
   return { summary: accumulator.result(), interrupted: interrupt.drain.aborted };
@@ -133,11 +135,27 @@ function runOptions({ agent, benchmark, judge }: Wiring, settings: Settings): Om
   };
 }
 
-async function writeReports(folder: RunFolder, plan: Benchmark['entries'], summary: Summary): Promise<void> {
+async function writeReports(
+  folder: RunFolder,
+  plan: Benchmark['entries'],
+  summary: Summary,
+  tools: ToolStatistics,
+): Promise<void> {
   await folder.sort(plan.map(({ id }) => id));
   await folder.write('summary.json', `${JSON.stringify(summary, null, 2)}\n`);
   await folder.write('success.csv', successCsv(summary));
   await folder.write('latency.csv', latencyCsv(summary));
+  await folder.write('tools.json', `${JSON.stringify(tools, null, 2)}\n`);
+}
+
+/** A search layer that answers little makes success meaningless; it is said on stderr, where scripts do not trip over it. */
+function reportTools({ successRate, paid }: ToolStatistics, minimum: number | undefined): void {
+  for (const { provider, paidCalls, cost } of paid) {
+    process.stderr.write(`${provider}: ${paidCalls} paid calls${cost === null ? '' : `, cost ${cost.toFixed(2)}`}\n`);
+  }
+  if (minimum !== undefined && successRate !== null && 100 * successRate < minimum) {
+    process.stderr.write(`Unhealthy run: ${(100 * successRate).toFixed(1)}% of tool calls were answered, ${minimum}% wanted.\n`);
+  }
 }
 
 function belowMinimum(rate: number | null, minimum: number | undefined): boolean {

@@ -9,6 +9,7 @@ import { addReportCommand } from './commands/report.js';
 import { addRolloutCommand } from './commands/rollout.js';
 import { addServeCommand } from './commands/serve.js';
 import { addShowCommand } from './commands/show.js';
+import { addToolCommands } from './commands/tool.js';
 import { addTrainCommand } from './commands/train.js';
 import type { CommandContext } from './exit.js';
 import { packageVersion } from './version.js';
@@ -35,6 +36,7 @@ Exit codes: 0 done · 1 usage · 2 engine unreachable · 3 too many errors · 4 
   addEvalCommand(program, context);
   addShowCommand(program);
   addLibraryCommand(program, context);
+  addToolCommands(program);
   addServeCommand(program);
   addDoctorCommand(program, context);
   addDataCommand(program, context);

@@ -1,7 +1,7 @@
 // The only file that names concrete adapters together: from settings to the parts of a run.
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { loadMicro, microToolbox } from '../../benchmarks/micro/index.js';
+import { loadMicro } from '../../benchmarks/micro/index.js';
 import { dataSources } from '../../benchmarks/registry.js';
 import type { Agent } from '../agent/algorithm.js';
 import { createSsrDialect } from '../agent/dialects/ssr.js';
@@ -13,15 +13,17 @@ import { loadTokenizer } from '../agent/tokenizer.js';
 import { openBenchmark as openDataBenchmark } from '../data/open.js';
 import { UsageError } from '../errors.js';
 import { packageRoot } from '../paths.js';
-import { createCrop } from '../tools/crop.js';
-import type { Benchmark, Candidate, Dialect, Engine, Judge, Tokenizer, Toolbox } from '../types.js';
+import type { Tools } from '../tools/create.js';
+import type { Benchmark, Candidate, Dialect, Engine, Judge, Tokenizer } from '../types.js';
 import { type EngineHooks, openEngine } from './engine.js';
 import { type Environment, openJudge } from './judge.js';
 import type { Settings } from './options.js';
+import { openTools, ownTools } from './tools.js';
 
 export interface Wiring {
   readonly agent: Agent;
   readonly benchmark: Benchmark;
+  readonly tools: Tools;
   readonly judge: Judge;
   readonly library: Library;
   readonly candidates: readonly Candidate[];
@@ -37,7 +39,7 @@ export interface Parts {
   readonly candidates: readonly Candidate[];
   readonly systemPrompt: string;
   readonly benchmark: Benchmark;
-  readonly tools: Toolbox;
+  readonly tools: Tools;
   readonly judge: Judge;
 }
 
@@ -50,9 +52,10 @@ export async function wire(settings: Settings, environment: Environment, hooks: 
 export async function wireParts(settings: Settings, environment: Environment): Promise<Parts> {
   const library = await loadLibrary(settings.library);
   const systemPrompt = await readPrompt(settings.prompt, library);
-  const [benchmark, tools] = await openBenchmark(settings);
+  const benchmark = await loadBenchmark(settings);
   const model = requireModel(settings);
   const tokenizer = await loadTokenizer(model);
+  const tools = await openTools(settings, await ownTools(settings, benchmark), tokenizer, environment);
   const dialect = createSsrDialect(systemPrompt, tokenizer.addedTokens);
   const candidates = tokeniseLibrary(library, dialect, tokenizer);
   const judge = await openJudge(settings, environment);
@@ -64,6 +67,7 @@ export async function assemble(parts: Parts, engine: Engine, settings: Settings)
   const { tokenizer, dialect, library, candidates, systemPrompt, benchmark, tools, judge } = parts;
   return {
     benchmark,
+    tools,
     library,
     candidates,
     systemPrompt,
@@ -75,7 +79,7 @@ export async function assemble(parts: Parts, engine: Engine, settings: Settings)
       dialect,
       systemIds: tokenizer.encode(dialect.systemTurn()),
       reasoner: selectionReasoner(engine, candidates, settings),
-      harness: createHarness(dialect, tokenizer, tools),
+      harness: createHarness(dialect, tokenizer, tools.toolbox),
       maxTurns: settings.maxTurns,
       sampling: {
         maxNewTokens: settings.maxNewTokens,
@@ -104,14 +108,6 @@ export async function readPrompt(path: string, library: Library): Promise<string
     },
     path,
   );
-}
-
-/** The benchmark with the tools that go with it; data sets have no corpus of their own, so only the crop is theirs. */
-async function openBenchmark(settings: Settings): Promise<[Benchmark, Toolbox]> {
-  const { benchmark, split = 'plain', textResults, imageResults } = settings;
-  const tools =
-    benchmark === 'micro' ? microToolbox(split, { textResults, imageResults }, settings.data) : { crop: createCrop() };
-  return Promise.all([loadBenchmark(settings), tools]);
 }
 
 /** The questions alone: micro, or a data set that was prepared, a folder, a file. */

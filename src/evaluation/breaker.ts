@@ -16,11 +16,12 @@ const LEAST_QUESTIONS = 20;
 export function createBreaker({ unavailableInARow, maxErrorRate }: BreakerOptions): (episode: Episode) => SsrError | null {
   let [questions, failed, unavailable] = [0, 0, 0];
   return ({ status, error }) => {
+    const remedy = 'Everything so far is kept; the same command resumes the run.';
     if (status === 'cancelled') return null;
     questions++;
     if (isErrorStatus(status)) failed++;
+    if (error?.kind === 'ToolStopError') return new SsrError(error.message, { remedy });
     unavailable = error?.kind === 'EngineUnavailableError' ? unavailable + 1 : 0;
-    const remedy = 'Everything so far is kept; the same command resumes the run.';
     if (unavailable >= unavailableInARow) {
       return new EngineUnavailableError(`the engine failed ${unavailable} questions in a row`, {
         found: error?.message ?? 'no reply',

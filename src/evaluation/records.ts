@@ -36,6 +36,9 @@ const observationSchema = z.object({
           text: z.string().optional(),
           url: z.string().optional(),
           thumbnail: z.string().optional(),
+          /** Where the page says it is from, and why something stands in for what was asked. */
+          source: z.string().optional(),
+          fallback: z.string().optional(),
         }),
       ),
     }),

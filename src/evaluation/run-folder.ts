@@ -19,7 +19,16 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
 };
 
 /** Files a run may leave; `fresh` removes these and nothing else. */
-const OWN_FILES = ['manifest.json', 'episodes.jsonl', 'images', 'summary.json', 'success.csv', 'latency.csv', 'calls.jsonl'];
+const OWN_FILES = [
+  'manifest.json',
+  'episodes.jsonl',
+  'images',
+  'summary.json',
+  'success.csv',
+  'latency.csv',
+  'calls.jsonl',
+  'tools.json',
+];
 
 export interface OpenOptions {
   /** Starts again in a folder that holds a run. */
