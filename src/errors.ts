@@ -64,6 +64,6 @@ function describe(summary: string, facts: ErrorFacts): string {
   let message = facts.where === undefined ? summary : `${facts.where}: ${summary}`;
   if (facts.expected !== undefined) message += `; expected ${facts.expected}`;
   if (facts.found !== undefined) message += `, found ${facts.found}`;
-  if (facts.remedy !== undefined) message += `. ${facts.remedy}`;
+  if (facts.remedy !== undefined) message += `${message.endsWith('.') ? '' : '.'} ${facts.remedy}`;
   return message.replace(/\s*\n\s*/g, ' ');
 }

@@ -78,6 +78,17 @@ describe('ssr eval on the embedded engine', () => {
     expect((await records('serial')).length).toBe(2);
   });
 
+  it('replays its tools token for token, and strictly or not at all', async () => {
+    const store = ['--tool-store', join(scratch, 'store')];
+    const questions = ['--sample', '16', '--seed', '3'];
+    expect((await evaluate('recorded', ...questions, ...store, '--tools', 'record')).exitCode).toBe(0);
+    expect((await evaluate('replayed', ...questions, ...store, '--tools', 'strict')).exitCode).toBe(0);
+    expect(await records('replayed')).toEqual(await records('recorded'));
+    const others = await evaluate('unrecorded', '--sample', '16', '--seed', '4', ...store, '--tools', 'strict');
+    expect(others.exitCode).toBe(3);
+    expect(others.stderr).toMatch(/not recorded.*the same command resumes the run/);
+  });
+
   it('ends with code 100 below the wanted success', async () => {
     const { exitCode } = await evaluate(
       'low',
