@@ -8,15 +8,25 @@ A killed run leaves a whole state of the last step or of the one before.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from pathlib import Path
+from typing import IO
 
 import torch
 from accelerate import Accelerator
 
 from .rl_policy import TokenScorer
 from .train_sft import COPIED_FILES
+
+
+def lock_run(run: Path) -> IO[str]:
+    """Waits until no other trainer writes this run; one whose conductor was killed still finishes its step. Keep the result."""
+    run.mkdir(parents=True, exist_ok=True)
+    lock = (run / "lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
 
 
 def state_name(step: int) -> str:

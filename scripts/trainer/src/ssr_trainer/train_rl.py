@@ -45,7 +45,7 @@ from .optimisation import make_optimiser
 from .rl_config import RlConfig, load_rl_config
 from .rl_policy import TokenScorer
 from .rl_rows import RowPacker
-from .rl_state import export_weights, load_state, save_state
+from .rl_state import export_weights, load_state, lock_run, save_state
 from .rl_step import Diverged, Update, apply_minibatch
 from .rollouts import read_minibatch
 
@@ -77,6 +77,8 @@ class Trainer:
             cpu=config.device == "cpu", mixed_precision=config.mixed_precision, kwargs_handlers=[unused]
         )
         self._source, self._run = base / config.model, base / config.run
+        self._lock = lock_run(self._run) if self.accelerator.is_main_process else None
+        self.accelerator.wait_for_everyone()
         scorer = TokenScorer(load_policy(config, self._source))
         policy, optimiser = self.accelerator.prepare(scorer, make_optimiser(scorer, config.optimiser))
         self._update = Update(
@@ -91,7 +93,12 @@ class Trainer:
         self._weights = export_weights(self.accelerator, policy, self._source, self._run, self.finished)
 
     def hello(self) -> dict[str, Any]:
-        return {"ready": True, "step": self.finished, "weights": str(self._weights.resolve())}
+        return {
+            "ready": True,
+            "step": self.finished,
+            "weights": str(self._weights.resolve()),
+            "processes": self.accelerator.num_processes,
+        }
 
     def step(self, folder: Path) -> dict[str, Any]:
         """Applies one minibatch, saves the state, exports the weights."""
