@@ -110,6 +110,12 @@ describe('an arm', () => {
     ]);
   });
 
+  it('may name a file among its options', () => {
+    expect(parseArms(['two=selection:library=configs/libraries/two.json'])).toMatchObject([
+      { name: 'two', flags: { library: 'configs/libraries/two.json' } },
+    ]);
+  });
+
   it('is numbered where its name comes again', () => {
     expect(parseArms(['freeform', 'freeform']).map(({ name }) => name)).toEqual(['freeform', 'freeform-2']);
   });

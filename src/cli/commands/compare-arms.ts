@@ -45,19 +45,19 @@ function parseArm(spec: string): ArmSpec {
     const name = label ?? folders.map((folder) => relative('results', folder) || folder).join(', ');
     return { kind: 'runs', name, folders: folders.map((folder) => resolve(folder)) };
   }
+  const [way = '', options = ''] = splitOnce(body, ':');
+  const reasoning = way === 'ssr' ? 'selection' : way;
+  if (reasonings.some((name) => name === reasoning)) {
+    return { kind: 'live', name: label ?? body, config: undefined, ...parseOptions(options, reasoning, spec) };
+  }
   if (body.endsWith('.json')) {
     if (!existsSync(body)) throw new UsageError('no such config', { where: spec, found: body });
     return { kind: 'live', ...readArmFile(resolve(body)), ...(label !== undefined && { name: label }) };
   }
-  const [way = '', options = ''] = splitOnce(body, ':');
-  const reasoning = way === 'ssr' ? 'selection' : way;
-  if (!reasonings.some((name) => name === reasoning)) {
-    throw new UsageError('neither a run, nor a config, nor a way of reasoning', {
-      where: spec,
-      expected: `a results folder, a .json file, or one of ${reasonings.join(', ')} (ssr is selection)`,
-    });
-  }
-  return { kind: 'live', name: label ?? body, config: undefined, ...parseOptions(options, reasoning, spec) };
+  throw new UsageError('neither a run, nor a config, nor a way of reasoning', {
+    where: spec,
+    expected: `a results folder, a .json file, or one of ${reasonings.join(', ')} (ssr is selection)`,
+  });
 }
 
 function parseOptions(text: string, reasoning: string, where: string): { flags: Flags; reasoning: ReasoningOptions } {
@@ -100,8 +100,28 @@ const manifestSchema = z.looseObject({
 });
 type Manifest = z.infer<typeof manifestSchema>;
 
+/** Settings that decide what tools give back. */
+export const toolFields = [
+  'textSearch',
+  'textSearchUrl',
+  'textCorpus',
+  'textResults',
+  'imageSearch',
+  'imageSearchUrl',
+  'imageSearchPath',
+  'imageHost',
+  'imageThumbnails',
+  'imageResults',
+  'searchLanguage',
+  'searchCountry',
+  'pages',
+  'pageTokens',
+  'summaryUrl',
+  'summaryModel',
+] as const satisfies readonly FieldName[];
+
 /** Settings that belong to a named condition, or to none. */
-const NAMED = ['benchmark', 'split', 'engine', 'judge', 'limit', 'sample', 'textResults', 'imageResults'];
+const NAMED: readonly string[] = [...toolFields, 'benchmark', 'split', 'engine', 'judge', 'limit', 'sample'];
 
 /** Reads finished runs as one arm; throws DataError for what is no run or not finished. */
 export async function readArm(name: string, folders: readonly string[]): Promise<Arm> {
@@ -149,7 +169,9 @@ function factsOf({ identity, settings, plan, machine }: Manifest, outcomes: read
     judge: identity.judge,
     model: `${engine.model} ${engine.weights}`,
     engine: `${engine.engine} ${engine.version}`,
-    tools: `${identity.settings.textResults} text, ${identity.settings.imageResults} image results`,
+    tools: toolFields
+      .flatMap((name) => (identity.settings[name] === undefined ? [] : `${name} ${identity.settings[name]}`))
+      .join(', '),
     // What was measured, not what was meant.
     cache: warm === 0 ? 'nothing but the system prompt in the cache' : 'history of other questions in the cache',
     load: settings.concurrency === undefined ? `one question per core (${machine.cores})` : `${settings.concurrency} in flight`,

@@ -13,7 +13,8 @@ import { onInterrupt } from '../interrupt.js';
 import { describeRun } from '../manifest.js';
 import type { Settings } from '../options.js';
 import { createProgress } from '../progress.js';
-import { assemble, wireParts } from '../wire.js';
+import { assemble, type Parts, wireParts } from '../wire.js';
+import { toolFields } from './compare-arms.js';
 import { type ReasoningOptions, type ReasoningWiring, withReasoning } from './compare-reasoning.js';
 
 export interface LiveArm {
@@ -44,7 +45,7 @@ export async function runArms(arms: readonly LiveArm[], output: string, fresh: b
   let plan: Benchmark['entries'] = [];
   try {
     for (const arm of arms) {
-      const open = await openArm(arm, join(output, folderName(arm.name)), fresh, sharedEngine(opened, arm));
+      const open = await openArm(arm, join(output, folderName(arm.name)), fresh, opened);
       opened.push(open);
       plan = planOf(open);
     }
@@ -53,6 +54,7 @@ export async function runArms(arms: readonly LiveArm[], output: string, fresh: b
     interrupt.dispose();
     for (const open of opened) await closeArm(open, plan);
     for (const engine of new Set(opened.map(({ wiring }) => wiring.agent.engine))) await engine.close();
+    for (const tools of new Set(opened.map(({ wiring }) => wiring.tools))) await tools.close();
   }
   return {
     folders: opened.map(({ folder }) => folder.path),
@@ -61,10 +63,11 @@ export async function runArms(arms: readonly LiveArm[], output: string, fresh: b
   };
 }
 
-async function openArm(arm: LiveArm, path: string, fresh: boolean, shared: Engine | undefined): Promise<OpenArm> {
+async function openArm(arm: LiveArm, path: string, fresh: boolean, opened: readonly OpenArm[]): Promise<OpenArm> {
   await checkOutput(path);
   const { settings, reasoning } = arm;
-  const parts = await wireParts(settings, process.env);
+  const parts = await withSharedTools(await wireParts(settings, process.env), settings, opened);
+  const shared = sharedEngine(opened, arm);
   const engine = shared ?? (await openEngine({ settings, ...parts, environment: process.env, hooks: {} }));
   try {
     const wiring = await withReasoning(await assemble(parts, engine, settings), settings, reasoning);
@@ -76,8 +79,23 @@ async function openArm(arm: LiveArm, path: string, fresh: boolean, shared: Engin
     return { arm, wiring, folder, summary };
   } catch (error) {
     if (shared === undefined) await engine.close();
+    if (!opened.some(({ wiring }) => wiring.tools === parts.tools)) await parts.tools.close();
     throw error;
   }
+}
+
+/** Arms with the same tools use the same ones, so that what one of them recorded is what the other gets. */
+async function withSharedTools(parts: Parts, settings: Settings, opened: readonly OpenArm[]): Promise<Parts> {
+  const key = toolKey(settings);
+  const earlier = opened.find(({ arm }) => toolKey(arm.settings) === key);
+  if (earlier === undefined) return parts;
+  await parts.tools.close();
+  return { ...parts, tools: earlier.wiring.tools };
+}
+
+function toolKey(settings: Settings): string {
+  const fields = [...toolFields, 'tools', 'toolStore', 'benchmark', 'split', 'data'] as const;
+  return JSON.stringify(fields.map((name) => settings[name] ?? null));
 }
 
 /** An engine that an earlier arm has started with the same settings: one set of weights, or one server, serves them all. */

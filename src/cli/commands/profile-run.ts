@@ -85,7 +85,7 @@ export async function profileArm(
     };
   } finally {
     interrupt.dispose();
-    await engine.close();
+    await Promise.all([engine.close(), parts.tools.close()]);
   }
 }
 
