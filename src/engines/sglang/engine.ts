@@ -172,11 +172,17 @@ class Client implements SglangEngine {
 }
 
 /** What the rows needed between them; `generated` new tokens were run through the model as well. */
-function usageOf({ replies }: CallResult, context: TokenContext, trajectory: Trajectory, generated = 0): Usage {
+function usageOf({ replies, cost }: CallResult, context: TokenContext, trajectory: Trajectory, generated = 0): Usage {
   const { promptTokens, cachedTokens } = tokenCounts(replies);
   const imagesEncoded = context.images.length - trajectory.imagesSeen;
   trajectory.imagesSeen = context.images.length;
-  return { promptTokens: context.length, cachedTokens, computedTokens: promptTokens - cachedTokens + generated, imagesEncoded };
+  return {
+    promptTokens: context.length,
+    cachedTokens,
+    computedTokens: promptTokens - cachedTokens + generated,
+    imagesEncoded,
+    waitedMs: cost.retryMs + cost.queueMs,
+  };
 }
 
 function add(a: Usage, b: Usage): Usage {
