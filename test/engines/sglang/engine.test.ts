@@ -111,13 +111,13 @@ describe('cache and usage', () => {
     const server = await standIn();
     const { engine, calls } = await sglang([server.url]);
     const history = context('q1', range(1, 40));
-    expect(await engine.prefill(history)).toEqual({ promptTokens: 40, cachedTokens: 0, computedTokens: 40, imagesEncoded: 0 });
+    expect(await engine.prefill(history)).toMatchObject({ promptTokens: 40, cachedTokens: 0, computedTokens: 40, imagesEncoded: 0 });
     const { usage } = await engine.score(history, CANDIDATES);
-    expect(usage).toEqual({ promptTokens: 40, cachedTokens: 3 * 39, computedTokens: 3 + 5 + 2 + 7, imagesEncoded: 0 });
+    expect(usage).toMatchObject({ promptTokens: 40, cachedTokens: 3 * 39, computedTokens: 3 + 5 + 2 + 7, imagesEncoded: 0 });
     history.append(CANDIDATES[0] as number[]);
     const { usage: action, tokens } = await engine.generate(history, SAMPLING);
-    expect(action).toEqual({ promptTokens: 45, cachedTokens: 44, computedTokens: 1 + tokens.length - 1, imagesEncoded: 0 });
-    expect(calls.map(({ verb, cachedTokens }) => [verb, cachedTokens])).toEqual([
+    expect(action).toMatchObject({ promptTokens: 45, cachedTokens: 44, computedTokens: 1 + tokens.length - 1, imagesEncoded: 0 });
+    expect(calls.map(({ verb, cachedTokens }) => [verb, cachedTokens])).toMatchObject([
       ['prefill', 0],
       ['score', 117],
       ['generate', 44],
