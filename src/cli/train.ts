@@ -13,7 +13,7 @@ import { conduct, type LoopEnd, type LoopParts, type StepRecord } from '../train
 import { writeMinibatch } from '../training/minibatch.js';
 import { TrainerProcess } from '../training/trainer-process.js';
 import type { Engine } from '../types.js';
-import { reopeningHandOver } from './hand-over.js';
+import { createHandOver } from './hand-over.js';
 import type { Environment } from './judge.js';
 import type { Settings } from './options.js';
 import { rollOutFrom, streamOf } from './rollout.js';
@@ -43,7 +43,7 @@ export async function train(request: TrainRequest): Promise<LoopEnd> {
   if (first.settings.engine === 'scripted') throw new UsageError('the scripted engine has no weights to train');
   await mkdir(config.run, { recursive: true });
   const unlock = await lockFolder(config.run);
-  const handOver = reopeningHandOver(first.settings, first.parts, environment);
+  const handOver = createHandOver(first.settings, first.parts, environment);
   try {
     const settingsFile = join(config.run, 'trainer.json');
     await writeFile(settingsFile, `${JSON.stringify(trainerConfig(config, objective), null, 2)}\n`);
