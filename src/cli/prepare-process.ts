@@ -1,5 +1,6 @@
 // Preparing in a process of its own: the memory that a table takes goes back to the system, and a crash there is only an error here.
 import { type ChildProcess, fork } from 'node:child_process';
+import { rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { DownloadProgress, HubOptions } from '../data/hub/options.js';
@@ -33,6 +34,8 @@ export interface PrepareOutcome {
   readonly peakMemoryBytes: number;
 }
 
+const mostMsToStop = 20_000;
+
 /**
  * Rejects with what preparing threw, with the signal's reason after an abort (nothing half-written is left), and with DataError when
  * the process dies.
@@ -44,7 +47,11 @@ export async function prepareInProcess(
   const { signal, onReport } = options;
   signal.throwIfAborted();
   const child = startChild();
-  const abort = (): void => void child.send({ kind: 'abort' } satisfies PrepareOrder, () => undefined);
+  const abort = (): void => {
+    child.send({ kind: 'abort' } satisfies PrepareOrder, () => undefined);
+    // Decoding a row group cannot be interrupted; what takes longer is stuck.
+    setTimeout(() => child.kill('SIGKILL'), mostMsToStop).unref();
+  };
   signal.addEventListener('abort', abort);
   try {
     return await new Promise<PrepareOutcome>((resolve, reject) => {
@@ -58,6 +65,9 @@ export async function prepareInProcess(
       });
       child.send({ kind: 'prepare', job } satisfies PrepareOrder);
     });
+  } catch (error) {
+    if (child.killed) await rm(`${job.folder}.preparing`, { recursive: true, force: true });
+    throw error;
   } finally {
     signal.removeEventListener('abort', abort);
     if (child.connected) child.disconnect();

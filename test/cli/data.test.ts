@@ -75,7 +75,11 @@ describe('ssr data prepare', () => {
     await writeFile(join(root, 'file'), '');
     const outcome = await ssr('data', 'prepare', 'mmsearch', '--from', source('mmsearch'), '--data', join(root, 'file'));
     expect(outcome.exitCode).toBe(4);
-    expect(outcome.stderr).toMatch(/^ssr: .*file.*\n$/);
+    expect(outcome.stderr).toMatch(/^ssr: .*\/file: the folder cannot be made, found EEXIST\n$/);
+    for (const folder of ['/proc/ssr-data', '/dev/null/data']) {
+      const refused = await ssr('data', 'prepare', 'mmsearch', '--from', source('mmsearch'), '--data', folder);
+      expect(refused).toMatchObject({ exitCode: 4, stderr: expect.stringMatching(/^ssr: \/.*: the folder cannot be made.*\n$/) });
+    }
   });
 
   it('downloads from the endpoint of the environment with its token, and says what to do when it is refused', async () => {

@@ -6,6 +6,7 @@ import { hubOptionsFromEnvironment } from '../../data/hub/options.js';
 import { DataError, SsrError } from '../../errors.js';
 import { createDataProgress, sizeText } from '../data-progress.js';
 import { type CommandContext, EXIT } from '../exit.js';
+import { makeFolder } from '../folders.js';
 import { type PrepareJob, type PrepareOutcome, prepareInProcess } from '../prepare-process.js';
 import { stoppable } from '../stoppable.js';
 
@@ -18,6 +19,7 @@ export interface PrepareFlags {
 /** Every set is tried; the failure of one is a line, and the exit code in the end. */
 export async function prepareCommand(names: readonly string[], flags: PrepareFlags, context: CommandContext): Promise<void> {
   const jobs = await jobsOf(names, flags);
+  await makeFolder(resolve(flags.data));
   const failures: string[] = [];
   for (const job of jobs) {
     try {

@@ -12,6 +12,7 @@ import { UsageError } from '../../errors.js';
 import { terminalTable } from '../../reports/compare-formats.js';
 import { sizeText } from '../data-progress.js';
 import { type CommandContext, EXIT } from '../exit.js';
+import { makeFolder, withSystemErrors } from '../folders.js';
 import { stoppable } from '../stoppable.js';
 import { type PrepareFlags, prepareCommand } from './data-prepare.js';
 
@@ -102,7 +103,7 @@ async function verify(names: readonly string[], { data }: DataFlags, context: Co
   if (wanted.length === 0)
     throw new UsageError('nothing is prepared', { where: folder, remedy: 'Try: ssr data prepare mmsearch' });
   for (const name of wanted) {
-    const { questions, images, faults } = await verifyPrepared(resolve(folder, name));
+    const { questions, images, faults } = await withSystemErrors(() => verifyPrepared(resolve(folder, name)));
     process.stdout.write(`${name}: ${questions} questions, ${images} pictures, ${faults.length === 0 ? 'whole' : 'DAMAGED'}\n`);
     for (const fault of faults) process.stdout.write(`  ${fault}\n`);
     if (faults.length > 0) context.setExitCode(EXIT.data);
@@ -116,7 +117,8 @@ async function exportCommand(
 ): Promise<void> {
   const known = dataSources.map(({ name }) => name);
   const benchmark = await openBenchmark(spec, resolve(data), known);
-  const summary = await stoppable((signal) => exportMars(benchmark, resolve(output), signal));
+  await makeFolder(resolve(output));
+  const summary = await stoppable((signal) => withSystemErrors(() => exportMars(benchmark, resolve(output), signal)));
   if (summary === null) return context.setExitCode(EXIT.interrupted);
   process.stdout.write(`${summary.written} questions written; --benchmark ${relative('', summary.manifest)}#${benchmark.name}\n`);
   for (const { id, reason } of summary.leftOut) process.stdout.write(`left out ${id}: ${reason}\n`);
@@ -129,7 +131,7 @@ async function imageSearch(
 ): Promise<void> {
   const folder = resolve(data, dataSource(name).name);
   const searches = await searchesOf(from, images);
-  const added = await stoppable((signal) => addImageSearches(folder, searches, signal));
+  const added = await stoppable((signal) => withSystemErrors(() => addImageSearches(folder, searches, signal)));
   if (added === null) return context.setExitCode(EXIT.interrupted);
   process.stdout.write(`${describeSearches(name, added)}\n`);
 }

@@ -4,6 +4,7 @@ import { type Command, Option } from 'commander';
 import type { Rate } from '../../evaluation/statistics.js';
 import { createCounter } from '../counter.js';
 import { type CommandContext, EXIT } from '../exit.js';
+import { withSystemErrors } from '../folders.js';
 import { type JudgedRun, judgeRun } from '../judge-run.js';
 import { FIELDS, type FieldName, flagOf } from '../options.js';
 import { type Flags, parseFlags } from '../settings.js';
@@ -62,14 +63,16 @@ async function judgeFolder(folder: string, flags: Flags, compareOnly: boolean): 
   const counter = createCounter('answers', process.stderr, () => performance.now());
   try {
     return await stoppable((signal) =>
-      judgeRun(folder, {
-        changes,
-        compareOnly,
-        environment: process.env,
-        signal,
-        onStart: counter.start,
-        onJudged: counter.add,
-      }),
+      withSystemErrors(() =>
+        judgeRun(folder, {
+          changes,
+          compareOnly,
+          environment: process.env,
+          signal,
+          onStart: counter.start,
+          onJudged: counter.add,
+        }),
+      ),
     );
   } finally {
     counter.stop();
