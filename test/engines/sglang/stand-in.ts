@@ -21,6 +21,8 @@ export interface StandInOptions {
   readonly delayMs?: number;
   /** Names of routes as before 0.5.6. */
   readonly oldNames?: boolean;
+  /** Told of the folder that /update_weights_from_disk names. */
+  readonly onUpdate?: (folder: string) => void;
 }
 
 export interface StandIn {
@@ -167,7 +169,15 @@ function route(
       response.writeHead(flushed ? 200 : 400).end(flushed ? 'Cache flushed.\n' : 'Flush cache failed.\n');
       break;
     }
+    case '/pause_generation':
+      generator.abort('', body.mode === 'abort');
+      json(response, 200, { status: 'paused' });
+      break;
+    case '/continue_generation':
+      json(response, 200, { status: 'ok' });
+      break;
     case '/update_weights_from_disk':
+      options.onUpdate?.(String(body.model_path));
       generator.weights = String(body.weight_version ?? generator.weights);
       generator.flush();
       json(response, 200, { success: true, message: 'Succeeded to update model weights.', num_paused_requests: 0 });
