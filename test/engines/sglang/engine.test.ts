@@ -111,7 +111,12 @@ describe('cache and usage', () => {
     const server = await standIn();
     const { engine, calls } = await sglang([server.url]);
     const history = context('q1', range(1, 40));
-    expect(await engine.prefill(history)).toMatchObject({ promptTokens: 40, cachedTokens: 0, computedTokens: 40, imagesEncoded: 0 });
+    expect(await engine.prefill(history)).toMatchObject({
+      promptTokens: 40,
+      cachedTokens: 0,
+      computedTokens: 40,
+      imagesEncoded: 0,
+    });
     const { usage } = await engine.score(history, CANDIDATES);
     expect(usage).toMatchObject({ promptTokens: 40, cachedTokens: 3 * 39, computedTokens: 3 + 5 + 2 + 7, imagesEncoded: 0 });
     history.append(CANDIDATES[0] as number[]);
