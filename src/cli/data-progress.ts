@@ -25,7 +25,9 @@ export function createDataProgress(name: string, stream: NodeJS.WriteStream, clo
     if (report.kind === 'wait') note(`${name}: waiting for another process, which holds ${report.for}`);
     else if (report.kind === 'download') showDownload(report.progress);
     else if (report.kind === 'event') {
-      if (report.event.kind === 'rows') showRows(report.event);
+      // The first rows come only when a whole row group is read.
+      rowsSince ??= clock();
+      if (report.event.kind === 'rows') showRows(report.event, rowsSince);
       else if (report.event.estimatedBytes > MEMORY_WORTH_A_WORD) note(memoryNote(name, report.event.estimatedBytes));
     }
   }
@@ -37,9 +39,8 @@ export function createDataProgress(name: string, stream: NodeJS.WriteStream, clo
     refresh();
   }
 
-  function showRows({ done, total, questions }: { done: number; total: number; questions: number }): void {
-    rowsSince ??= clock();
-    const seconds = (clock() - rowsSince) / 1000;
+  function showRows({ done, total, questions }: { done: number; total: number; questions: number }, since: number): void {
+    const seconds = (clock() - since) / 1000;
     const rate = seconds > 0 ? done / seconds : 0;
     const left = rate > 0 ? ` · ${rate.toFixed(0)} rows/s · ${durationText((total - done) / rate)} left` : '';
     rows = `${done}/${total} rows · ${questions} questions${done < total ? left : ''}`;
