@@ -83,7 +83,7 @@ function free(a: ArmRun, b: ArmRun): Difference[] {
 export function warmArms(arms: readonly Arm[]): { readonly arm: string; readonly questions: number; readonly n: number }[] {
   return arms.flatMap(({ name, runs }) => {
     const outcomes = runs.flatMap((run) => [...run.outcomes.values()]);
-    const questions = outcomes.filter(({ warmPositions }) => warmPositions > 0).length;
+    const questions = outcomes.filter(({ warm }) => warm).length;
     return questions === 0 ? [] : [{ arm: name, questions, n: outcomes.length }];
   });
 }

@@ -49,7 +49,7 @@ function notes(comparison: Comparison): string[] {
 
 function warmLine({ arm, questions, n }: Comparison['warm'][number]): string {
   return (
-    `WARM CACHE: ${questions} of ${n} questions of ${arm} began with history in the cache that another arm had left; ` +
+    `WARM CACHE: ${questions} of ${n} questions of ${arm} began with their history in the cache, left by another asking; ` +
     'latencies are not comparable.'
   );
 }

@@ -17,12 +17,12 @@ export interface Outcome {
   readonly insertedTokens: number;
   /** Turns whose thought the model wrote. */
   readonly writtenTurns: number;
-  /** Positions of the first history beyond the system prompt that were in the cache before the question began. */
-  readonly warmPositions: number;
+  /** The question began on a cache that another asking of it had warmed. */
+  readonly warm: boolean;
 }
 
 export function outcomeOf(episode: Episode): Outcome {
-  const { id, type, correct, status, turns, timingMs, systemLength } = episode;
+  const { id, type, correct, status, turns, timingMs } = episode;
   const model = turns.reduce((sum, { timingMs: ms }) => sum + ms.prefill + ms.reasoning + ms.action, timingMs.system);
   return {
     id,
@@ -34,8 +34,18 @@ export function outcomeOf(episode: Episode): Outcome {
     reasoningTokens: turns.reduce((sum, { reasoning }) => sum + reasoningTokens(reasoning), 0),
     insertedTokens: turns.reduce((sum, { reasoning }) => sum + reasoning.length, 0),
     writtenTurns: turns.filter(({ reasoning }) => reasoning.written !== null).length,
-    warmPositions: Math.max(0, (turns[0]?.prefill.cachedTokens ?? 0) - systemLength),
+    warm: beganWarm(episode),
   };
+}
+
+/**
+ * Whether more than half of the first history beyond the system prompt was in the cache before the question began. Questions
+ * share their first words, and with a cache over all prompts these are found as well; its picture only where it was asked before.
+ */
+export function beganWarm({ turns, systemLength }: Pick<Episode, 'turns' | 'systemLength'>): boolean {
+  const [first] = turns;
+  if (first === undefined) return false;
+  return first.prefill.cachedTokens - systemLength > (first.history.positions - systemLength) / 2;
 }
 
 /** One arm on one benchmark. */

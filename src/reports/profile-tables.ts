@@ -148,8 +148,8 @@ function notes({ benchmark, seed, sample, warmUp, percentiles, bounds, loads, sw
     `${benchmark}, ${sample.length} questions drawn with seed ${seed}; ${warmUp.length} warm-up questions asked first and not counted` +
       (errors === 0 ? '' : `; ${errors} failed and count nowhere`),
     warm === 0
-      ? 'Cache: every question began with nothing but the system prompt in it.'
-      : `Cache: ${warm} questions began with more than the system prompt in it; their prefill is not that of a cold start.`,
+      ? 'Cache: cold, no question began with most of its history in it.'
+      : `Cache: ${warm} questions began with most of their history in it; their prefill is not that of a cold start.`,
     `Percentiles: ${percentiles}. Bounds: ${bounds}.`,
     ...(sweep ? sweepNotes(sweep) : []),
   ].join('\n');

@@ -5,6 +5,7 @@ import { type Profile, profileOf, quantileIntervalMethod } from '../evaluation/p
 import type { Sweep } from '../evaluation/profile-sweep.js';
 import { type Episode, type EpisodeTurn, isErrorStatus, reasoningTokens } from '../evaluation/records.js';
 import { percentileMethod, type Rate, rate } from '../evaluation/statistics.js';
+import { beganWarm } from './compare-outcome.js';
 
 /** Milliseconds. A tool phase counts the turns that called one. */
 export const turnPhases = ['prefill', 'reasoning', 'action', 'tool', 'media', 'orchestration'] as const;
@@ -42,7 +43,7 @@ export interface LoadProfile {
   /** Questions that ended per second of the run's wall time. */
   readonly questionsPerSecond: number;
   readonly cache: {
-    /** Questions whose first history, beyond the system prompt, was in the cache before they began. */
+    /** Questions that began on a cache which another asking of them had warmed. */
     readonly warmQuestions: number;
     readonly cachedTokens: number;
     readonly computedTokens: number;
@@ -89,7 +90,7 @@ export function profileLoad(load: number, episodes: readonly Episode[], planned:
     insertedTokensPerSecond: perSecond(sum(turns.map(({ reasoning }) => reasoning.length))),
     questionsPerSecond: (1000 * timed.length) / wallMs,
     cache: {
-      warmQuestions: timed.filter((episode) => (episode.turns[0]?.prefill.cachedTokens ?? 0) > episode.systemLength).length,
+      warmQuestions: timed.filter(beganWarm).length,
       cachedTokens: sum(turns.flatMap(usages).map(({ cachedTokens }) => cachedTokens)),
       computedTokens: sum(turns.flatMap(usages).map(({ computedTokens }) => computedTokens)),
     },

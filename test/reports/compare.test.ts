@@ -33,7 +33,7 @@ function outcome(id: string, correct: boolean | null, ms: Partial<Outcome> = {})
     reasoningTokens: 120,
     insertedTokens: 20,
     writtenTurns: 0,
-    warmPositions: 0,
+    warm: false,
     ...ms,
   };
 }
@@ -216,7 +216,7 @@ describe('unlike arms', () => {
   });
 
   it('are flagged where one began on the cache of the other', () => {
-    const warm = arm('b', [outcome('q0', true, { warmPositions: 300 }), outcome('q1', true)]);
+    const warm = arm('b', [outcome('q0', true, { warm: true }), outcome('q1', true)]);
     const comparison = compareArms([arm('a', outcomes), warm], options);
     expect(comparison.warm).toEqual([{ arm: 'b', questions: 1, n: 2 }]);
     expect(renderComparison(comparison, 'terminal')).toContain('WARM CACHE: 1 of 2 questions of b');
@@ -240,14 +240,17 @@ describe('an outcome', () => {
       reasoningTokens: 30,
       insertedTokens: 10,
       writtenTurns: 0,
-      warmPositions: 0,
+      warm: false,
     });
   });
 
   it('tells a question that began on a warm cache', () => {
     const [first] = [turn({ chosen: 0 })];
     const warm = { ...first!, prefill: { ...first!.prefill, cachedTokens: 90 } };
-    expect(outcomeOf(episode({ turns: [warm], systemLength: 20 })).warmPositions).toBe(70);
+    expect(outcomeOf(episode({ turns: [warm], systemLength: 20 })).warm).toBe(true);
+    // The first words of the question are shared with others: 50 of 80 positions beyond the system prompt would be too many.
+    const shared = { ...first!, prefill: { ...first!.prefill, cachedTokens: 60 } };
+    expect(outcomeOf(episode({ turns: [shared], systemLength: 20 })).warm).toBe(false);
   });
 });
 

@@ -37,11 +37,9 @@ export function writtenReasoner(name: string, engine: Engine, options: WrittenOp
   };
 }
 
-/** The context with text ids appended. */
-export function behind(context: TokenContext, ids: readonly number[]): TokenContext {
-  if (ids.length === 0) return context;
-  const { trajectory, images, length } = context;
-  return { trajectory, images, ids: [...context.ids, ...ids], length: length + ids.length };
+/** The context as it stands now with text ids appended: the history grows by the thought while the call is still under way. */
+function behind({ trajectory, ids, images, length }: TokenContext, added: readonly number[]): TokenContext {
+  return { trajectory, images: [...images], ids: [...ids, ...added], length: length + added.length };
 }
 
 /** Tokens of z_t by where they came from. */

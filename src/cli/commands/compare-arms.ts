@@ -161,7 +161,7 @@ async function readManifest(path: string): Promise<Manifest> {
 
 function factsOf({ identity, settings, plan, machine }: Manifest, outcomes: readonly Outcome[]): Facts {
   const { benchmark, engine } = identity;
-  const warm = outcomes.filter(({ warmPositions }) => warmPositions > 0).length;
+  const warm = outcomes.filter((outcome) => outcome.warm).length;
   const free = Object.entries(identity.settings).filter(([key]) => !NAMED.includes(key));
   return {
     data: `${benchmark.name}/${benchmark.split} ${benchmark.sha256}`,
@@ -173,7 +173,7 @@ function factsOf({ identity, settings, plan, machine }: Manifest, outcomes: read
       .flatMap((name) => (identity.settings[name] === undefined ? [] : `${name} ${identity.settings[name]}`))
       .join(', '),
     // What was measured, not what was meant.
-    cache: warm === 0 ? 'nothing but the system prompt in the cache' : 'history of other questions in the cache',
+    cache: warm === 0 ? 'no question asked before' : 'questions asked before',
     load: settings.concurrency === undefined ? `one question per core (${machine.cores})` : `${settings.concurrency} in flight`,
     machine: `${machine.processor}, ${machine.cores} cores`,
     other: Object.fromEntries([

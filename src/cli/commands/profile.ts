@@ -45,7 +45,7 @@ export function addProfileCommand(program: Command, context: CommandContext): vo
     .option('--warm-up <n>', 'questions asked first and not counted', '3')
     .option('--loads <list>', 'questions in flight, one pass each: 1,2,4 shows latency against load', '1')
     .addOption(
-      new Option('--cache <protocol>', 'cold: fail when a question begins with more than the system prompt in the cache')
+      new Option('--cache <protocol>', 'cold: fail when a question begins with most of its history in the cache')
         .choices(['recorded', 'cold'])
         .default('recorded'),
     )
@@ -88,8 +88,8 @@ Examples:
       const warm = report.loads.reduce((sum, load) => sum + load.cache.warmQuestions, 0);
       if (cache === 'cold' && warm > 0) {
         throw new SsrError('the cache was not cold', {
-          expected: 'nothing but the system prompt in it when a question begins',
-          found: `${warm} questions with more`,
+          expected: 'no question that begins with most of its history in it',
+          found: `${warm} such questions`,
           remedy: 'Flush or restart the engine, or give --cache recorded.',
         });
       }

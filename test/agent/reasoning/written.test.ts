@@ -121,6 +121,23 @@ describe('written reasoning', () => {
     expect(agent.tokenizer.decode(action!.tokens.map(({ id }) => id))).toBe(`${answer('Oslo')}<|im_end|>`);
   });
 
+  it('gives the engine a context that stands still while the history grows by the thought', async () => {
+    const lengths: [number, number][] = [];
+    const late = (engine: Engine): Engine => ({
+      ...engine,
+      async generate(context, sampling, options) {
+        const before = context.ids.length;
+        const generation = await engine.generate(context, sampling, options);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        lengths.push([before, context.ids.length]);
+        return generation;
+      },
+    });
+    await run({ script: script(`${think('Done.')}${answer('Oslo')}`), wrap: late }, freeform);
+    expect(lengths).toHaveLength(1);
+    expect(lengths[0]![1]).toBe(lengths[0]![0]);
+  });
+
   it.each([
     ['no closing tag', '<thinking>I wonder and wonder', 'the reasoning has no closing </thinking>'],
     ['no tags at all', 'Oslo', 'the reasoning has no closing </thinking>'],
