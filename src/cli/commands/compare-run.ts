@@ -98,17 +98,19 @@ function toolKey(settings: Settings): string {
   return JSON.stringify(fields.map((name) => settings[name] ?? null));
 }
 
-/** An engine that an earlier arm has started with the same settings: one set of weights, or one server, serves them all. */
+/**
+ * An engine that an earlier arm has started with the same settings: one set of weights serves them all. Servers that run already
+ * are connected to once per arm, since each connection has its own part of their cache.
+ */
 function sharedEngine(opened: readonly OpenArm[], { settings }: LiveArm): Engine | undefined {
+  if (settings.engineUrl !== undefined) return undefined;
   const key = engineKey(settings);
   return opened.find(({ arm }) => engineKey(arm.settings) === key)?.wiring.agent.engine;
 }
 
-function engineKey({ engine, model, workers, script, library, ...settings }: Settings): string {
-  const { engineUrl, python, prefill, imageTransport, imageFolder, imageBaseUrl, requestLimit, requestTimeout } = settings;
-  const server = [engineUrl, python, prefill, imageTransport, imageFolder, imageBaseUrl, requestLimit, requestTimeout];
+function engineKey({ engine, model, workers, python, script, library }: Settings): string {
   // A scripted engine knows its arm's candidates.
-  return JSON.stringify([engine, model, workers, server, engine === 'scripted' ? [script, library] : null]);
+  return JSON.stringify([engine, model, workers, python, engine === 'scripted' ? [script, library] : null]);
 }
 
 function settingsOfPlan({ seed, limit, sample }: Settings) {
