@@ -94,7 +94,8 @@ function refuseBiasedSampling(sampling: { temperature: number; topP: number; top
 
 async function runSource(source: RolloutSource, ids: readonly string[], options: RolloutOptions): Promise<EpisodeOutcome[]> {
   const { group, concurrency, breaker, clock, signal, onEpisode } = options;
-  const benchmark = repeated(source.benchmark, ids, group);
+  const prefix = options.sources.length > 1 ? `${source.benchmark.name}/` : '';
+  const benchmark = repeated(source.benchmark, ids, group, prefix);
   const outcomes = new Map<string, EpisodeOutcome>();
   const seed = deriveSeed(options.seed, 'rollout', String(options.step), source.benchmark.name);
   for await (const outcome of runQuestions({
@@ -114,14 +115,16 @@ async function runSource(source: RolloutSource, ids: readonly string[], options:
   return benchmark.entries.flatMap(({ id }) => outcomes.get(id) ?? []);
 }
 
-/** Every question `group` times; the trajectories `ID#0`, `ID#1`, … have seeds and caches of their own. */
-export function repeated(benchmark: Benchmark, ids: readonly string[], group: number): Benchmark {
+/**
+ * Every question `group` times; the trajectories `ID#0`, `ID#1`, … have seeds and caches of their own. The prefix keeps
+ * equal ids of two sources apart.
+ */
+function repeated(benchmark: Benchmark, ids: readonly string[], group: number, prefix: string): Benchmark {
   const types = new Map(benchmark.entries.map(({ id, type }) => [id, type]));
-  return {
-    ...benchmark,
-    entries: ids.flatMap((id) => Array.from({ length: group }, (_, k) => ({ id: `${id}#${k}`, type: types.get(id) ?? '' }))),
-    load: (id) => benchmark.load(questionOf(id)),
-  };
+  const entries = ids.flatMap((id) =>
+    Array.from({ length: group }, (_, k) => ({ id: `${prefix}${id}#${k}`, type: types.get(id) ?? '' })),
+  );
+  return { ...benchmark, entries, load: (id) => benchmark.load(questionOf(id).slice(prefix.length)) };
 }
 
 function questionOf(id: string): string {
