@@ -16,7 +16,7 @@ from micro_world.questions import FROM_EVIDENCE, FROM_IMAGE, GENERAL, IDENTIFY, 
 MIN_TOKENS, MAX_TOKENS = 60, 150
 
 ASKED = (
-    "I should answer what is asked, and the question is: {question}",
+    "I should answer the question that is asked: {question}",
     "The question that I should settle is this: {question}",
     "What is asked now is the question: {question}",
 )
@@ -25,10 +25,11 @@ NO_PICTURE = (
     "I see no picture here, and so I should answer without the image.",
     "This is a question without a picture to look at.",
 )
+# The tile's place is said as the corner at which a zoom into its cell would begin, on the 0..1000 scale.
 SEEN = (
-    "The picture shows {colour} {shape} in the centre and one tile.",
-    "I look at the picture: in the centre I see {colour} {shape}, and a tile.",
-    "What I see in the picture is {colour} {shape}, and one tile with it.",
+    "The picture shows {subject} in the centre, with one tile at {x}, {y}.",
+    "I see {subject} in the picture, with one tile at {x}, {y}.",
+    "What I see is {subject} in the centre, with one tile at {x}, {y}.",
 )
 KNOWN_NOTHING = (
     "I have gathered no fact about it so far.",
@@ -144,7 +145,8 @@ def _seen(question: Question, rng: np.random.Generator) -> str:
     if scene is None:
         return _word(rng, NO_PICTURE)
     article = "an" if scene.colour_name == "orange" else "a"
-    return _word(rng, SEEN, colour=f"{article} {scene.colour_name}", shape=scene.shape_name)
+    x, y, _, _ = scene.tile_box
+    return _word(rng, SEEN, subject=f"{article} {scene.colour_name} {scene.shape_name}", x=x, y=y)
 
 
 def _known(question: Question, turn: Turn, past: list[Turn], rng: np.random.Generator) -> list[str]:
@@ -177,5 +179,5 @@ def _useful_record(turn: Turn) -> str:
     return useful[0]
 
 
-def _word(rng: np.random.Generator, wordings: tuple[str, ...], **values: str | None) -> str:
+def _word(rng: np.random.Generator, wordings: tuple[str, ...], **values: str | int | None) -> str:
     return wordings[int(rng.integers(len(wordings)))].format(**values)

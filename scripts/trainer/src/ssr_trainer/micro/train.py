@@ -34,6 +34,7 @@ SFT_STEPS = OptimiserSettings(steps=1200, learning_rate=1.5e-3, warmup_steps=60,
 BATCHES = BatchSettings(trajectories_per_step=16, rows_per_pass=4, branch_turns="one")
 LOSS = LossSettings(tau=0.3, alpha=1.0, selection=1.0, candidate_language_model=0.1)
 HELD_OUT_PER_TYPE = 15
+TWIN_HELD_OUT_PER_TYPE = 5
 # The ending of a way to reason in the names of what its training writes; the drills are common to all.
 ENDINGS = {"selection": "", "freeform": "-freeform"}
 # What one turn may need: an action, or a trace and an action.
@@ -71,7 +72,7 @@ def train_micro(
 
 def sft_task(encoder: Encoder, seed: int, reasoning: str) -> Task:
     if reasoning == "freeform":
-        return TwinTask(encoder, BATCHES, seed, HELD_OUT_PER_TYPE)
+        return TwinTask(encoder, BATCHES, seed, TWIN_HELD_OUT_PER_TYPE)
     held_out = development_trajectories(seed, HELD_OUT_PER_TYPE)
     return SftTask(encoder, lambda step, count: training_trajectories(seed, step, count), held_out, BATCHES, LOSS, seed)
 
