@@ -51,7 +51,7 @@ export function createDataProgress(name: string, stream: NodeJS.WriteStream, clo
   function refresh(): void {
     const line = `${name}: ${[rows, download].filter((part) => part !== '').join(' · ')}`;
     if (stream.isTTY) {
-      stream.write(`\r\u001b[2K${line.slice(0, Math.max(20, (stream.columns ?? 80) - 1))}`);
+      stream.write(`\r\u001b[2K${line.slice(0, (stream.columns || 80) - 1)}`);
       written = true;
     } else if (clock() - lastPlain >= PLAIN_INTERVAL_MS) {
       lastPlain = clock();

@@ -94,7 +94,11 @@ describe('ssr data prepare', () => {
     expect(refused).toMatchObject({ exitCode: 4, stdout: '' });
     expect(refused.stderr).toMatch(/access is refused.*status 403.*Accept the terms at .*\/datasets\/CaraJ7\/MMSearch/);
     expect(refused.stderr.trimEnd().split('\n').length).toBe(1);
+    hub.faults.push({ dropAt: 0.6 });
     expect((await ssr(...args)).stdout).toMatch(/^mmsearch: 3 questions/);
+    // Of the hub and of the host that it redirects to.
+    const ranges = new Set(hub.received.flatMap(({ headers }) => headers.range ?? []));
+    expect([...ranges]).toEqual([`bytes=${Math.floor(bytes.length * 0.6)}-`]);
     const tokens = hub.received.filter(({ headers }) => headers.authorization !== undefined);
     expect(tokens.length).toBeGreaterThan(0);
     expect(tokens.every(({ path }) => !path.startsWith('/objects/'))).toBe(true);
