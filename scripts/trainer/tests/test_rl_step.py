@@ -177,11 +177,30 @@ def test_a_resumed_run_equals_an_unbroken_one(tmp_path: Path) -> None:
     assert reply["metrics"] == two_steps["metrics"]
 
 
+def test_a_trainer_killed_in_a_step_loses_at_most_that_step(tmp_path: Path) -> None:
+    """Served over stdin, killed with SIGKILL after the first step while it works on the second, started again."""
+    wanted = run_trainer(config_file(tmp_path, run="unbroken"), minibatches=2)[-1]
+    path = config_file(tmp_path)
+    line = json.dumps({"minibatch": str(GOLDEN)}) + "\n"
+    command = [sys.executable, "-m", "ssr_trainer.train_rl", str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as served:
+        assert served.stdin is not None and served.stdout is not None
+        assert json.loads(served.stdout.readline())["step"] == 0
+        served.stdin.write(line)
+        served.stdin.flush()
+        assert json.loads(served.stdout.readline())["step"] == 1
+        served.stdin.write(line)
+        served.stdin.flush()
+        served.kill()
+    hello, *replies = run_trainer(path)
+    assert hello["step"] == 1
+    assert weights_in(replies[-1]) == weights_in(wanted)
+
+
 def test_two_processes_give_the_step_of_one(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
-    launcher = ["-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1", "--mixed_precision", "no"]
-    launcher += ["--dynamo_backend", "no", "--main_process_port", "0"]
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     one = run_trainer(config_file(tmp_path / "one", rows_per_pass=3))[-1]
     hello, two = run_trainer(config_file(tmp_path / "two", rows_per_pass=3), *launcher)
     assert hello["processes"] == 2
