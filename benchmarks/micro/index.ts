@@ -12,8 +12,10 @@ import { createLocalImageSearch } from '../../src/tools/image-search/local.js';
 import { createLocalTextSearch } from '../../src/tools/text-search/local.js';
 import type { Benchmark, Image, Question, Toolbox } from '../../src/types.js';
 
-/** plain: the test set; hard: distractors, small details, one more hop; dev: for development; train: generated when needed. */
-export const microSplits = ['plain', 'hard', 'dev', 'train'] as const;
+/** plain: the test set; hard: distractors, small details, one more hop; dev: for development. They are committed. */
+export const publishedSplits = ['plain', 'hard', 'dev'] as const;
+/** train is generated when it is needed. */
+const microSplits = [...publishedSplits, 'train'] as const;
 
 export interface MicroToolboxOptions {
   /** Most results per text search. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { loadMicro, microSplits, microToolbox } from '../../benchmarks/micro/index.js';
+import { loadMicro, microToolbox, publishedSplits } from '../../benchmarks/micro/index.js';
 import { DataError, UsageError } from '../../src/errors.js';
 
 const root = await mkdtemp(join(tmpdir(), 'ssr-micro-'));
@@ -101,7 +101,7 @@ describe('the micro benchmark', () => {
 });
 
 describe('the published splits', () => {
-  it.each(microSplits)('%s is whole: hashes, expected candidates, and pictures that are found again', async (name) => {
+  it.each(publishedSplits)('%s is whole: hashes, expected candidates, and pictures that are found again', async (name) => {
     const benchmark = await loadMicro(name);
     const tools = await microToolbox(name, { textResults: 2, imageResults: 1 });
     expect(new Set(benchmark.entries.map(({ id }) => id)).size).toBe(benchmark.entries.length);
