@@ -11,8 +11,8 @@ export interface TimedPair {
 export interface LatencyFigure {
   readonly referenceMs: number;
   readonly armMs: number;
-  /** arm / reference - 1: -0.9 is nine tenths less. */
-  readonly change: number;
+  /** arm / reference - 1: -0.9 is nine tenths less; null where the reference took no time. */
+  readonly change: number | null;
   readonly changeInterval: Interval | null;
   readonly differenceMs: number;
   readonly differenceInterval: Interval | null;
@@ -58,10 +58,11 @@ function latencyFigure(reference: Weigh, arm: Weigh, questions: number, seed: nu
   const change = over((a, b) => b / a - 1);
   const difference = over((a, b) => b - a);
   const all = everyQuestion([questions]);
+  const referenceMs = over((a) => a)(all);
   return {
-    referenceMs: over((a) => a)(all),
+    referenceMs,
     armMs: over((_, b) => b)(all),
-    change: change(all),
+    change: referenceMs === 0 ? null : change(all),
     changeInterval: bootstrapInterval([questions], change, { seed }),
     differenceMs: difference(all),
     differenceInterval: bootstrapInterval([questions], difference, { seed }),

@@ -121,7 +121,7 @@ function latencyRows(name: string, latency: LatencyComparison): string[][] {
     decimal(value?.armMs ?? null, 1),
     signed(value?.differenceMs ?? null, 1, 1),
     interval(value?.differenceInterval ?? null, 1, 1),
-    value ? `${signed(value.change, 100, 1)}%` : NONE,
+    changeText(value),
     interval(value?.changeInterval ?? null, 100, 1),
     `${latency.n.reference} / ${latency.n.arm}`,
   ]);
@@ -139,11 +139,15 @@ export function verdictLines({ comparisons, margin }: Comparison): string[] {
 
 function verdictLine({ success, reasoning }: BenchmarkComparison, margin: number): string {
   const mean = reasoning.mean;
-  const latency = mean ? `${signed(mean.change, 100, 1)}% ${interval(mean.changeInterval, 100, 1)}` : 'unknown';
+  const latency = mean ? `${changeText(mean)} ${interval(mean.changeInterval, 100, 1)}` : 'unknown';
   return (
     `success within ${points(margin, 0)} points: ${success.verdict ?? 'unknown'}, ` +
     `${signed(success.difference, 100, 1)} ${interval(success.interval, 100, 1)}; reasoning latency ${latency}`
   );
+}
+
+function changeText(figure: LatencyFigure | null): string {
+  return figure?.change == null ? NONE : `${signed(figure.change, 100, 1)}%`;
 }
 
 function points(share: number | null, decimals = 2): string {

@@ -111,6 +111,11 @@ describe('percentiles over drawn questions', () => {
     expect(p95?.referenceMs).toBeCloseTo(48, 12);
   });
 
+  it('have no ratio to a reference that took no time', () => {
+    const { mean } = compareLatency([{ reference: [0], arm: [3] }], 1);
+    expect(mean).toMatchObject({ change: null, changeInterval: null, differenceMs: 3 });
+  });
+
   it('do not exist for an arm without turns', () => {
     expect(compareLatency([{ reference: [1], arm: [] }], 1).mean).toBeNull();
   });
