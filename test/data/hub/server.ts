@@ -112,8 +112,8 @@ export async function startHub(
     const share = fault.dropAt ?? fault.stallAt;
     if (share === undefined) return void response.end(body);
     response.write(body.subarray(0, Math.floor(body.length * share)), () => {
-      // What was sent has time to arrive.
-      if (fault.dropAt !== undefined) setTimeout(() => response.destroy(), 50);
+      // What was sent has time to be read: a client loses what still waits in its buffers.
+      if (fault.dropAt !== undefined) setTimeout(() => response.destroy(), 200);
     });
   }
 
