@@ -42,7 +42,7 @@ Exit codes: 0 done · 1 usage · 2 engine unreachable · 3 too many errors · 4 
   addDataCommand(program, context);
   addJudgeCommand(program, context);
   addReportCommand(program);
-  addRolloutCommand(program);
+  addRolloutCommand(program, context);
   addTrainCommand(program, context);
   return program;
 }

@@ -151,9 +151,12 @@ def config_file(folder: Path, **changes: object) -> Path:
     return path
 
 
-def run_trainer(path: Path, *words: str, minibatches: int = 1) -> list[dict[str, object]]:
-    command = [sys.executable, *words, "-m", "ssr_trainer.train_rl", str(path), *[str(GOLDEN)] * minibatches]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+def run_trainer(path: Path, *words: str, minibatches: int = 1, served: bool = False) -> list[dict[str, object]]:
+    """Minibatches as arguments, or on stdin as `ssr train` sends them."""
+    lines = json.dumps({"minibatch": str(GOLDEN)}) + "\n"
+    named = [] if served else [str(GOLDEN)] * minibatches
+    command = [sys.executable, *words, "-m", "ssr_trainer.train_rl", str(path), *named]
+    finished = subprocess.run(command, input=lines * minibatches, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr[-2000:]
     return [json.loads(line) for line in finished.stdout.splitlines() if line.startswith("{")]
 
@@ -202,7 +205,7 @@ def test_two_processes_give_the_step_of_one(tmp_path: Path) -> None:
     (tmp_path / "two").mkdir()
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     one = run_trainer(config_file(tmp_path / "one", rows_per_pass=3))[-1]
-    hello, two = run_trainer(config_file(tmp_path / "two", rows_per_pass=3), *launcher)
+    hello, two = run_trainer(config_file(tmp_path / "two", rows_per_pass=3), *launcher, served=True)
     assert hello["processes"] == 2
     assert two["metrics"]["turns_trained"] == one["metrics"]["turns_trained"]
     for name in ("loss", "gradient_norm"):

@@ -5,6 +5,7 @@ import { UsageError } from '../../errors.js';
 import { writeMinibatch } from '../../training/minibatch.js';
 import { describeRollout } from '../../training/progress.js';
 import { DEFAULT_REWARDS } from '../../training/rewards.js';
+import { type CommandContext, EXIT } from '../exit.js';
 import { FIELDS, type Field, type FieldName, flagOf } from '../options.js';
 import { rollOutFrom, streamOf } from '../rollout.js';
 import { type Flags, readSettings } from '../settings.js';
@@ -24,7 +25,7 @@ interface RolloutFlags {
 /** Fields of a run that a minibatch has its own words for. */
 const UNUSED: readonly FieldName[] = ['limit', 'sample', 'ids', 'minSuccess', 'maxErrorRate'];
 
-export function addRolloutCommand(program: Command): void {
+export function addRolloutCommand(program: Command, context: CommandContext): void {
   const command = program.command('rollout').description('draw one minibatch of trajectories for training by reinforcement');
   for (const [name, { kind, placeholder, help }] of Object.entries(FIELDS) as [FieldName, Field][]) {
     if (UNUSED.includes(name)) continue;
@@ -46,45 +47,45 @@ tau and temperature default to 1. The folder gets rollouts.jsonl and images/; do
 Example:
   ssr rollout --benchmark micro --split train --data results/micro-data --group 8 --questions 16 --output results/minibatch`,
     )
-    .action(
-      async ({
-        config,
-        group,
-        questions,
-        step,
-        outcomeReward,
-        formatReward,
-        efficiencyReward,
-        ...flags
-      }: Flags & RolloutFlags) => {
-        const settings = await readSettings({ tau: '1', temperature: '1', ...flags }, config, process.cwd());
-        const { output } = settings;
-        if (output === undefined) throw new UsageError('no place for the minibatch', { expected: '--output FOLDER' });
-        const wiring = await wire(settings, process.env);
-        try {
-          const number = wholeNumber('--step', step, 0);
-          const draw = streamOf([{ wiring, weight: 1 }], wholeNumber('--questions', questions, 1), settings.seed);
-          const minibatch = await stoppable((signal) =>
-            rollOutFrom([wiring], settings, {
-              questions: draw(number),
-              step: number,
-              group: wholeNumber('--group', group, 1),
-              rewards: {
-                outcome: amount('--outcome-reward', outcomeReward),
-                format: amount('--format-reward', formatReward),
-                efficiency: amount('--efficiency-reward', efficiencyReward),
-              },
-              signal,
-            }),
-          );
-          if (minibatch === null) return;
-          await writeMinibatch(output, minibatch, minibatch.images);
-          process.stdout.write(`${describeRollout(minibatch)}\nMinibatch: ${relative(process.cwd(), output) || output}\n`);
-        } finally {
-          await wiring.agent.engine.close();
-        }
-      },
+    .action(async (flags: Flags & RolloutFlags) => {
+      if (!(await drawMinibatch(flags))) context.setExitCode(EXIT.interrupted);
+    });
+}
+
+/** Whether it was drawn: false when it was interrupted. */
+async function drawMinibatch({
+  config,
+  group,
+  questions,
+  step,
+  outcomeReward,
+  formatReward,
+  efficiencyReward,
+  ...flags
+}: Flags & RolloutFlags): Promise<boolean> {
+  const settings = await readSettings({ tau: '1', temperature: '1', ...flags }, config, process.cwd());
+  const { output } = settings;
+  if (output === undefined) throw new UsageError('no place for the minibatch', { expected: '--output FOLDER' });
+  const rewards = {
+    outcome: amount('--outcome-reward', outcomeReward),
+    format: amount('--format-reward', formatReward),
+    efficiency: amount('--efficiency-reward', efficiencyReward),
+  };
+  const [perGroup, perStep] = [wholeNumber('--group', group, 1), wholeNumber('--questions', questions, 1)];
+  const number = wholeNumber('--step', step, 0);
+  const wiring = await wire(settings, process.env);
+  try {
+    const drawn = streamOf([{ wiring, weight: 1 }], perStep, settings.seed)(number);
+    const minibatch = await stoppable((signal) =>
+      rollOutFrom([wiring], settings, { questions: drawn, step: number, group: perGroup, rewards, signal }),
     );
+    if (minibatch === null) return false;
+    await writeMinibatch(output, minibatch, minibatch.images);
+    process.stdout.write(`${describeRollout(minibatch)}\nMinibatch: ${relative(process.cwd(), output) || output}\n`);
+    return true;
+  } finally {
+    await wiring.agent.engine.close();
+  }
 }
 
 function wholeNumber(flag: string, text: string, least: number): number {
