@@ -19,6 +19,7 @@ import type { Settings } from './options.js';
 import { rollOutFrom, streamOf } from './rollout.js';
 import { completeSettings } from './settings.js';
 import { rewardsOf, type TrainConfig, trainerCommand, trainerConfig } from './train-config.js';
+import { requireSameTraining } from './train-identity.js';
 import { assemble, type Parts, type Wiring, wireParts } from './wire.js';
 
 export interface TrainRequest {
@@ -45,6 +46,7 @@ export async function train(request: TrainRequest): Promise<LoopEnd> {
   const unlock = await lockFolder(config.run);
   const handOver = createHandOver(first.settings, first.parts, environment);
   try {
+    await requireSameTraining(config, objective, first.settings);
     const settingsFile = join(config.run, 'trainer.json');
     await writeFile(settingsFile, `${JSON.stringify(trainerConfig(config, objective), null, 2)}\n`);
     const [command = '', ...words] = trainerCommand(config);
