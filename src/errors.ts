@@ -65,5 +65,5 @@ function describe(summary: string, facts: ErrorFacts): string {
   if (facts.expected !== undefined) message += `; expected ${facts.expected}`;
   if (facts.found !== undefined) message += `, found ${facts.found}`;
   if (facts.remedy !== undefined) message += `${message.endsWith('.') ? '' : '.'} ${facts.remedy}`;
-  return message.replace(/\s*\n\s*/g, ' ');
+  return message.replace(/\s*\n\s*/g, ' ').replace(/\p{Cc}/gu, ' ');
 }

@@ -57,13 +57,13 @@ export async function runTrajectory(question: Question, agent: Agent, options: T
 
   for (let t = 0; t < maxTurns; t++) {
     const [historyLength, L] = [h.ids.length, h.length];
-    const needed = L + reasoner.maxTokens + eta.maxNewTokens;
+    const needed = L + reasoner.maxTokens + eta.maxNewTokens; // L_t + max K + eta.max_new_tokens
     if (needed > info.contextLength) {
       return stop('context-limit', `turn ${t} may need ${needed} positions, the model has ${info.contextLength}`);
     }
     const prefill = await span('prefill', () => engine.prefill(h, withSignal)); // h_t into the cache
     const sampling = { ...eta, seed: Math.floor(random() * 2 ** 32) };
-    const z = await span('reasoning', () => reasoner.reason(h, sampling, random, signal)); // S, q, select
+    const z = await span('reasoning', () => reasoner.reason(h, sampling, random, signal)); // S_i, softmax(S/tau), select: see scoring.ts
     h.append(z.ids); // u_t = h_t ‖ z_t
     const a = await span('action', () => z.action ?? engine.generate(h, sampling, withSignal)); // a_t ~ p(. | u_t; eta)
     const ids = a.tokens.map(({ id }) => id);

@@ -43,8 +43,9 @@ export class Context implements TokenContext {
     }
     let positions = ids.length - pads;
     for (const image of images) positions += imageTokenCount(image.width, image.height, this.#geometry);
-    this.#ids.push(...ids);
-    this.#images.push(...images);
+    // One by one: as arguments of one call, a very long text would overflow the stack.
+    for (const id of ids) this.#ids.push(id);
+    for (const image of images) this.#images.push(image);
     this.#positions += positions;
   }
 }

@@ -5,7 +5,7 @@ export function topLevelKeys(source: string, property: string): string[] {
   const keys: string[] = [];
   const path: string[] = [];
   let expectsKey = false;
-  for (const [token] of source.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]/g)) {
+  for (const [token] of source.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]/g)) {
     if (token === '{' || token === '[') {
       path.push('');
       expectsKey = token === '{';

@@ -31,10 +31,15 @@ const librarySchema = z.looseObject({
 
 /** Reads a library file; throws UsageError that says which entry is wrong and how. */
 export async function loadLibrary(path: string): Promise<Library> {
-  const source = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw new UsageError('cannot read the library', { where: path, expected: 'a JSON file', cause });
+  const source = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError('cannot read the library', {
+      where: path,
+      expected: 'a JSON file',
+      found: error.code ?? error.message,
+      cause: error,
+    });
   });
-  return parseLibrary(source, path);
+  return parseLibrary(source.replace(/^\ufeff/, ''), path);
 }
 
 /** Parses and checks the text of a library file; `where` names it in errors. */
@@ -62,6 +67,9 @@ export function parseLibrary(source: string, where: string): Library {
   const repeated = keys.find((key, i) => keys.indexOf(key) !== i);
   if (repeated !== undefined) fail(`entries.${repeated}: id occurs twice`, undefined, 'Give each entry its own id.');
   if (keys.length === 0) fail('entries: no entries', undefined, 'A library needs at least one.');
+  const lost = keys.find((key) => !Object.hasOwn(entries, key));
+  if (lost !== undefined)
+    fail(`entries.${lost}: this id cannot be read`, undefined, 'Give the entry another id, and write "entries" once.');
   for (const [id, { text }] of Object.entries(entries)) {
     if (text.trim() === '') fail(`entries.${id}.text: blank`);
     const tag = FORBIDDEN.exec(text)?.[0];

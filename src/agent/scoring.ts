@@ -50,9 +50,10 @@ export function score(logprobs: readonly number[], alpha: number): number {
 
 /** log softmax(scores / tau). tau 0 has no distribution: tau 1 is used, for information. */
 export function logSoftmax(scores: readonly number[], tau: number): number[] {
-  const logits = scores.map((value) => value / (tau > 0 ? tau : 1));
-  const top = Math.max(...logits);
-  const logSum = top + Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit - top), 0));
+  const top = Math.max(...scores);
+  // Differences first: dividing the scores themselves by a tiny tau would overflow.
+  const logits = scores.map((value) => (value - top) / (tau > 0 ? tau : 1));
+  const logSum = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
   return logits.map((logit) => logit - logSum);
 }
 
@@ -66,7 +67,8 @@ export function select(scores: readonly number[], tau: number, random: () => num
     cumulative += probability;
     return draw < cumulative;
   });
-  return index === -1 ? probabilities.length - 1 : index;
+  // Rounding may leave the sum a little below 1.
+  return index === -1 ? probabilities.findLastIndex((probability) => probability > 0) : index;
 }
 
 /** Best minus second best score in nats; null when there is nothing to compare. */

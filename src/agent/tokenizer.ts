@@ -9,8 +9,13 @@ import type { Tokenizer } from '../types.js';
 /** Reads `tokenizer.json` of a checkpoint folder; throws DataError when it is missing or no tokenizer. */
 export async function loadTokenizer(folder: string): Promise<Tokenizer> {
   const path = join(folder, 'tokenizer.json');
-  const source = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw new DataError('cannot read the tokenizer', { where: path, expected: 'a Hugging Face tokenizer.json', cause });
+  const source = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new DataError('cannot read the tokenizer', {
+      where: path,
+      expected: 'a checkpoint folder with a Hugging Face tokenizer.json',
+      found: error.code ?? error.message,
+      cause: error,
+    });
   });
   try {
     return createTokenizer(source);

@@ -51,7 +51,7 @@ export async function evaluate(settings: Settings, output: string, flags: Evalua
       );
     reportTools(wiring.tools.statistics(), settings.minToolSuccess);
     if (interrupted) return EXIT.interrupted;
-    return belowMinimum(summary.success.overall.rate, settings.minSuccess) ? EXIT.belowMinimum : EXIT.ok;
+    return exitCodeOf(summary, settings.minSuccess);
   } finally {
     await Promise.all([wiring.agent.engine.close(), wiring.tools.close()]);
   }
@@ -111,9 +111,12 @@ async function runInto(
     }
   } finally {
     progress.stop();
-    interrupt.dispose();
-    await writeReports(folder, plan, accumulator.result(), wiring.tools.statistics());
-    await folder.close();
+    try {
+      await writeReports(folder, plan, accumulator.result(), wiring.tools.statistics());
+    } finally {
+      await folder.close();
+      interrupt.dispose();
+    }
   }
   return { summary: accumulator.result(), interrupted: interrupt.drain.aborted };
 }
@@ -158,6 +161,9 @@ function reportTools({ successRate, paid }: ToolStatistics, minimum: number | un
   }
 }
 
-function belowMinimum(rate: number | null, minimum: number | undefined): boolean {
-  return minimum !== undefined && (rate === null || 100 * rate < minimum);
+/** A run in which nothing could be scored has failed, by its data or otherwise. */
+function exitCodeOf({ success, errors }: Summary, minimum: number | undefined): number {
+  const { n, rate } = success.overall;
+  if (n === 0 && errors.length > 0) return errors.every(({ kind }) => kind === 'DataError') ? EXIT.data : EXIT.errors;
+  return minimum !== undefined && (rate === null || 100 * rate < minimum) ? EXIT.belowMinimum : EXIT.ok;
 }

@@ -18,7 +18,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-    if (!(error instanceof SsrError)) throw error;
+    if (!(error instanceof SsrError)) return reportBug(error);
     process.stderr.write(`ssr: ${error.message}\n`);
     return exitCodeOf(error);
   } finally {
@@ -30,6 +30,14 @@ export async function main(argv: readonly string[]): Promise<number> {
 function endQuietly(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error;
   process.exit(EXIT.ok);
+}
+
+/** One line for users; the stack for those who look into it. */
+function reportBug(error: unknown): number {
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  process.stderr.write(`ssr: unexpected ${text.replace(/\s+/g, ' ')}. Please report it; SSR_DEBUG=1 shows where it came from.\n`);
+  if (process.env.SSR_DEBUG && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+  return EXIT.errors;
 }
 
 function exitCodeOf(error: SsrError): number {

@@ -49,7 +49,7 @@ export const FIELDS = {
   imageFolder: field(text, 'path', 'folder', 'where pictures are put for the server to read'),
   imageBaseUrl: field(z.url(), 'text', 'url', 'address at which --image-folder is served, for --image-transport url'),
   requestLimit: field(positive, 'number', 'n', 'SGLang: requests in flight per server'),
-  requestTimeout: field(z.number().gt(0), 'number', 'seconds', 'SGLang: limit of a prefill or scoring request'),
+  requestTimeout: field(z.number().gt(0).max(1_000_000), 'number', 'seconds', 'SGLang: limit of a prefill or scoring request'),
   model: field(text, 'path', 'folder', 'Hugging Face checkpoint folder (Qwen3-VL)'),
   script: field(text, 'path', 'file', 'what the scripted engine plays: {"<id>": [{"candidate": 0, "action": "..."}]}'),
   dialect: field(z.enum(['ssr']), 'text', 'name', "the checkpoint's agent format"),
@@ -129,12 +129,17 @@ export const FIELDS = {
   workers: field(positive, 'number', 'n', 'worker threads of the embedded engine'),
   output: field(text, 'path', 'folder', 'results folder of the run'),
   questionLimit: field(
-    z.number().gt(0),
+    z.number().gt(0).max(1_000_000),
     'number',
     'seconds',
     'most time per question; longer ones are errors, not wrong answers',
   ),
-  maxErrorRate: field(z.number().min(0).max(100), 'number', 'percent', 'stop the run when more questions fail (after 20)'),
+  maxErrorRate: field(
+    z.number().min(0).max(100),
+    'number',
+    'percent',
+    'stop the run when more questions fail (after 20; default 50)',
+  ),
   minSuccess: field(z.number().min(0).max(100), 'number', 'percent', 'exit with code 100 when success is below'),
 } as const;
 
@@ -151,6 +156,10 @@ export type Config = { readonly [K in FieldName]?: z.infer<Shape[K]> };
 
 /** Fields that change how a run is carried out but not what it is: a run may be resumed with others. */
 const INCIDENTAL: readonly FieldName[] = [
+  // Which questions: the data's and the plan's hashes say it.
+  'benchmark',
+  'limit',
+  'sample',
   'judgeConcurrency',
   'engineUrl',
   'python',
@@ -186,6 +195,7 @@ export const DEFAULTS = {
   pageTokens: 2048,
   judge: 'exact',
   judgeConcurrency: 8,
+  maxErrorRate: 50,
   seed: 42,
 } as const satisfies Config;
 

@@ -44,7 +44,7 @@ export async function readConfig(path: string): Promise<Config> {
   });
   let json: unknown;
   try {
-    json = JSON.parse(source);
+    json = JSON.parse(source.replace(/^\ufeff/, ''));
   } catch (error) {
     throw new UsageError('not JSON', { where: path, found: error instanceof Error ? error.message : String(error) });
   }
@@ -89,10 +89,12 @@ function toNumber(value: string): number {
 
 /** Paths among the fields, made absolute. */
 export function resolvePaths(config: Config, folder: string): Config {
+  const isPath = (name: FieldName, value: unknown): boolean =>
+    FIELDS[name].kind === 'path' || (name === 'benchmark' && /[\\/]|\.jsonl$|\.json#/.test(String(value)));
   return Object.fromEntries(
     Object.entries(config).map(([name, value]) => [
       name,
-      FIELDS[name as FieldName].kind === 'path' ? resolve(folder, value as string) : value,
+      isPath(name as FieldName, value) ? resolve(folder, value as string) : value,
     ]),
   ) as Config;
 }

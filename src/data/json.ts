@@ -4,7 +4,10 @@ import { DataError } from '../errors.js';
 
 /** The records of a JSONL text, blank lines skipped; `where` names the file. Throws DataError at `where:line`. */
 export function parseJsonLines<S extends z.ZodType>(source: string, schema: S, where: string): z.infer<S>[] {
-  return source.split('\n').flatMap((line, i) => (line.trim() === '' ? [] : [parseJson(line, schema, `${where}:${i + 1}`)]));
+  return source
+    .replace(/^\ufeff/, '')
+    .split('\n')
+    .flatMap((line, i) => (line.trim() === '' ? [] : [parseJson(line, schema, `${where}:${i + 1}`)]));
 }
 
 /** One JSON value of the schema's shape. Throws DataError. */

@@ -1,5 +1,5 @@
 // A benchmark over a JSONL file: entries at once, questions with their pictures when they are asked.
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { DataError } from '../errors.js';
 import { loadImage } from '../media/image.js';
 import type { Benchmark, Image, Question } from '../types.js';
@@ -64,8 +64,14 @@ async function toQuestion({ images, damage, ...question }: StoredQuestion, file:
   return { ...question, images: await Promise.all(images.map(readPicture)) };
 }
 
+/** No pipe and no device, which may never end. */
+async function readRegularFile(path: string): Promise<Buffer> {
+  if (!(await stat(path)).isFile()) throw new DataError('not a file', { where: path });
+  return readFile(path);
+}
+
 async function readPicture({ path, sha256 }: PictureFile): Promise<Image> {
-  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
+  const bytes = await readRegularFile(path).catch((error: NodeJS.ErrnoException) => {
     throw new DataError('the picture cannot be read', { where: path, found: error.code ?? error.message, cause: error });
   });
   if (sha256 !== undefined && sha256Of(bytes) !== sha256) {

@@ -19,6 +19,6 @@ export async function openBenchmark(spec: string, dataFolder: string, known: rea
   if ((await stat(spec).catch(() => null))?.isDirectory()) return openPrepared(spec);
   throw new UsageError('no such benchmark', {
     found: spec,
-    expected: `one of ${known.join(', ')}, a folder made by "ssr data prepare", a .jsonl file, or manifest.json#set`,
+    expected: `one of micro, ${known.join(', ')}, a folder made by "ssr data prepare", a .jsonl file, or manifest.json#set`,
   });
 }

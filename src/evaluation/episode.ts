@@ -39,7 +39,7 @@ export async function runEpisode(entry: { id: string; type: string }, run: Episo
   let question: Question | null = null;
   let end: Ending;
   try {
-    const loaded = await watch.span('media', () => run.benchmark.load(entry.id));
+    const loaded = await watch.span('media', () => untilAborted(run.benchmark.load(entry.id), signal));
     question = loaded;
     const stop = await runTrajectory(loaded, agent, {
       context,
@@ -126,6 +126,17 @@ function limitedSignal({ signal, questionLimitMs }: EpisodeDependencies): AbortS
   if (questionLimitMs === undefined) return signal;
   const limit = AbortSignal.timeout(questionLimitMs);
   return signal ? AbortSignal.any([signal, limit]) : limit;
+}
+
+/** A read that hangs must not outlive its question. */
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
 }
 
 function failure(error: unknown, signal?: AbortSignal): Ending {

@@ -3,6 +3,7 @@ import { constants } from 'node:fs';
 import { access, readdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DataError, UsageError } from '../errors.js';
+import { readRunManifest } from './run-folder.js';
 
 /** Throws UsageError for a folder with files that are not a run's, DataError for one that cannot be written. */
 export async function checkOutput(folder: string): Promise<void> {
@@ -10,10 +11,11 @@ export async function checkOutput(folder: string): Promise<void> {
     if (error.code === 'ENOENT') return null;
     throw new DataError('cannot use the output folder', { where: folder, found: error.code ?? error.message, cause: error });
   });
-  if (inside !== null && inside.length > 0 && !inside.includes('manifest.json')) {
+  const foreign = (inside ?? []).filter((name) => name !== 'run.lock' && !name.endsWith('.part'));
+  if (foreign.length > 0 && (await readRunManifest(folder)) === null) {
     throw new UsageError('the output folder holds files that are not a run', {
       where: folder,
-      found: inside.slice(0, 3).join(', '),
+      found: foreign.slice(0, 3).join(', '),
       remedy: 'Name another with --output.',
     });
   }

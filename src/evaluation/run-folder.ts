@@ -6,7 +6,7 @@ import { DataError } from '../errors.js';
 import type { Image } from '../types.js';
 import { readEpisodeLines } from './episodes-file.js';
 import { lockFolder } from './lock.js';
-import type { Episode } from './records.js';
+import { type Episode, episodeSchema } from './records.js';
 import { type Identity, isSettled, requireSameRun } from './resume.js';
 
 const EXTENSIONS: Readonly<Record<string, string>> = {
@@ -84,31 +84,36 @@ export class RunFolder {
 
   /** Pictures first, then the line that refers to them. One call at a time. */
   async append(episode: Episode, images: readonly Image[]): Promise<void> {
-    for (const image of images) await this.#saveImage(image);
-    const line = Buffer.from(`${JSON.stringify(episode)}\n`);
-    await this.#episodes.appendFile(line);
+    const line = Buffer.from(`${JSON.stringify(episodeSchema.parse(episode))}\n`);
+    await this.#guarded(async () => {
+      for (const image of images) await this.#saveImage(image);
+      await this.#episodes.appendFile(line);
+    });
     this.#noteLine(episode.id, line.length);
   }
 
   /** Puts the lines, written as questions ended, into the order of `ids`, one line in memory at a time, atomically. */
   async sort(ids: readonly string[]): Promise<void> {
     const path = join(this.path, 'episodes.jsonl');
-    const ordered = await open(`${path}.part`, 'w');
-    for (const id of ids) {
-      const line = this.#lines.get(id);
-      if (line === undefined) continue;
-      const { buffer } = await this.#episodes.read(Buffer.alloc(line.length), 0, line.length, line.offset);
-      await ordered.appendFile(buffer);
-    }
-    await ordered.close();
-    await rename(`${path}.part`, path);
+    await this.#guarded(async () => {
+      const ordered = await open(`${path}.part`, 'w');
+      try {
+        for (const id of ids) {
+          const line = this.#lines.get(id);
+          if (line === undefined) continue;
+          const { buffer } = await this.#episodes.read(Buffer.alloc(line.length), 0, line.length, line.offset);
+          await ordered.appendFile(buffer);
+        }
+      } finally {
+        await ordered.close();
+      }
+      await rename(`${path}.part`, path);
+    });
   }
 
-  /** Writes a file of the folder in one step: a reader sees the old one or the new one. */
+  /** Writes a file of the folder in one step. */
   async write(name: string, text: string): Promise<void> {
-    const path = join(this.path, name);
-    await writeFile(`${path}.part`, text);
-    await rename(`${path}.part`, path);
+    await this.#guarded(() => writeWhole(join(this.path, name), text));
   }
 
   /** One line of calls.jsonl: what a request to a server cost. Buffered; a crash may lose the last ones, never an episode. */
@@ -131,37 +136,46 @@ export class RunFolder {
 
   async #saveImage({ sha256, mediaType, bytes }: Image): Promise<void> {
     if (this.#savedImages.has(sha256)) return;
-    const path = join(this.path, 'images', `${sha256}.${EXTENSIONS[mediaType] ?? 'bin'}`);
-    await writeFile(`${path}.part`, bytes);
-    await rename(`${path}.part`, path);
+    await writeWhole(join(this.path, 'images', `${sha256}.${EXTENSIONS[mediaType] ?? 'bin'}`), bytes);
     this.#savedImages.add(sha256);
+  }
+
+  /** A full or lost disk is told in one line; what was written whole stays, and the run can be resumed. */
+  async #guarded(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      throw error instanceof Error && 'code' in error ? unwritable(this.path, error) : error;
+    }
   }
 }
 
 /** Makes sure that the folder holds the manifest of this run, and nothing of an older one when it starts afresh. */
 async function prepareFolder(path: string, manifest: { readonly identity: Identity }, fresh: boolean): Promise<void> {
-  const found = fresh ? null : await readManifest(path);
-  if (found !== null) return requireSameRun(found.identity, manifest.identity, path);
-  await Promise.all(OWN_FILES.map((name) => rm(join(path, name), { recursive: true, force: true })));
+  const found = await readRunManifest(path);
+  if (found !== null && !fresh) return requireSameRun(found.identity, manifest.identity, path);
+  // Without a run's manifest these files are somebody else's; `checkOutput` has refused a folder that holds any.
+  if (found !== null) await Promise.all(OWN_FILES.map((name) => rm(join(path, name), { recursive: true, force: true })));
   await makeFolder(join(path, 'images'));
-  await writeFile(join(path, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+  await writeWhole(join(path, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
-/** The manifest of the run in a folder; null where there is none. Throws DataError for one that is not a run's. */
-async function readManifest(path: string): Promise<{ identity: Identity } | null> {
-  const file = join(path, 'manifest.json');
-  const source = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw error;
-  });
-  if (source === null) return null;
+/** The manifest of the run in a folder; null where there is none, or where the file is another thing's. */
+export async function readRunManifest(path: string): Promise<{ identity: Identity } | null> {
   try {
-    const manifest = JSON.parse(source) as { identity?: unknown };
-    if (typeof manifest.identity === 'object' && manifest.identity !== null) return { identity: manifest.identity as Identity };
+    const manifest = JSON.parse(await readFile(join(path, 'manifest.json'), 'utf8')) as { identity?: unknown };
+    return typeof manifest.identity === 'object' && manifest.identity !== null
+      ? { identity: manifest.identity as Identity }
+      : null;
   } catch {
-    // Falls through to the same answer: not a manifest of ours.
+    return null;
   }
-  throw new DataError('not the manifest of a run', { where: file, remedy: 'Name another folder with --output.' });
+}
+
+/** In one step: a reader sees the old file or the new one. */
+async function writeWhole(path: string, content: string | Uint8Array): Promise<void> {
+  await writeFile(`${path}.part`, content);
+  await rename(`${path}.part`, path);
 }
 
 /** Drops torn, repeated and owed lines from episodes.jsonl, atomically, and says which lines stay. */
@@ -208,7 +222,7 @@ function unwritable(path: string, cause: Error): DataError {
   return new DataError('the output folder cannot be written', {
     where: path,
     found: cause.message,
-    remedy: 'Name another with --output.',
+    remedy: 'Make room or name another with --output.',
     cause,
   });
 }

@@ -1,6 +1,7 @@
 // The summary as text for a terminal: success, selection, confusion, latency and work, colours only when asked for.
 import Table, { type CellValue, type HorizontalAlignment } from 'cli-table3';
 import type { Rate } from '../evaluation/statistics.js';
+import { safeText } from './safe-text.js';
 import type { SelectionSummary } from './selection.js';
 import type { Summary } from './summary.js';
 
@@ -15,6 +16,7 @@ export function renderSummary(summary: Summary, { colours = false }: RenderOptio
   const render: Render = (columns, rows) => renderTable(columns, rows, colours);
   return [
     successBlock(summary, render),
+    errorBlock(summary),
     selectionBlock(summary.selection, render),
     confusionBlock(summary.selection, render),
     latencyBlock(summary, render),
@@ -46,6 +48,16 @@ function successBlock({ success, questions, stops }: Summary, render: Render): s
         .join(' · ') || 'none'
     }`,
   ].join('\n');
+}
+
+/** The most frequent ways of failing, so that nobody has to search the records for them. */
+function errorBlock({ errors }: Summary): string {
+  if (errors.length === 0) return '';
+  const lines = errors.slice(0, 5).map(({ kind, message, firstId, questions }) => {
+    return `  ${questions} × ${kind} (first: ${safeText(firstId)}): ${safeText(message)}`;
+  });
+  const rest = errors.length > 5 ? [`  and ${errors.length - 5} more in summary.json`] : [];
+  return ['Errors', ...lines, ...rest].join('\n');
 }
 
 function selectionBlock({ candidates, turns, margin, actionAgreement, expected }: SelectionSummary, render: Render): string {
@@ -107,8 +119,13 @@ function renderTable(columns: readonly string[], rows: readonly (readonly CellVa
   const heading = (text: string): string => (colours ? `\u001b[1m${text}\u001b[22m` : text);
   const style = { head: [], border: [], compact: true };
   const table = new Table({ head: columns.map(heading), colAligns: [first, ...rest], style });
-  table.push(...rows.map((row) => [...row]));
+  table.push(...rows.map((row) => row.map((cell) => (typeof cell === 'string' ? shortened(safeText(cell)) : cell))));
   return table.toString();
+}
+
+/** A name of thousands of letters must not make the table as wide. */
+function shortened(text: string): string {
+  return text.length > 60 ? `${text.slice(0, 59)}…` : text;
 }
 
 /** A column of names stands left, one of figures right. */

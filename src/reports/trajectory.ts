@@ -1,7 +1,8 @@
 // One trajectory as text: per turn the candidates with their scores, the choice, the action, what came back, and the times.
-import { stripVTControlCharacters, styleText } from 'node:util';
+import { styleText } from 'node:util';
 import Table from 'cli-table3';
 import type { Episode, EpisodeTurn } from '../evaluation/records.js';
+import { safeText } from './safe-text.js';
 
 export interface TrajectoryRenderOptions {
   /** Candidate ids in scoring order. */
@@ -16,7 +17,7 @@ export function renderEpisodeLine({ id, type, correct, status, turns, answer, an
   const verdict = MARK[String(correct) as keyof typeof MARK];
   const given =
     answer === null ? '' : ` · ${JSON.stringify(answer)}${correct === false ? ` (gold ${JSON.stringify(answers[0])})` : ''}`;
-  return safe(`${id} · ${type} · ${verdict} · ${status} · ${turns.length} turns${given}`);
+  return safeText(`${id} · ${type} · ${verdict} · ${status} · ${turns.length} turns${given}`);
 }
 
 export function renderEpisode(episode: Episode, { candidates, colours }: TrajectoryRenderOptions): string {
@@ -28,7 +29,7 @@ export function renderEpisode(episode: Episode, { candidates, colours }: Traject
   );
   return [
     bold(renderEpisodeLine(episode)),
-    ...(episode.reason === null ? [] : [`stopped: ${safe(episode.reason)}`]),
+    ...(episode.reason === null ? [] : [`stopped: ${safeText(episode.reason)}`]),
     `seed ${episode.seed} · ${episode.ids.length} ids, ${episode.positions} positions, ${episode.images.length} pictures`,
     `model ${ms(model)} of ${ms(timingMs.total)} in all`,
     ...turns.flatMap((turn, t) => ['', bold(`Turn ${t}`), renderTurn(turn, candidates)]),
@@ -42,8 +43,8 @@ function renderTurn(turn: EpisodeTurn, candidates: readonly string[]): string {
   return [
     selection === null ? `reasoning written by the model: ${reasoning.length} tokens` : selectionTable(selection, candidates),
     `history ${turn.history.positions} positions · ${margin}computed ${turn.prefill.computedTokens} + ${reasoning.usage.computedTokens} + ${action.usage.computedTokens} tokens`,
-    `action       ${safe(action.text)}${action.parsed.kind === 'invalid' ? ` — invalid: ${safe(action.parsed.reason)}` : ''}`,
-    ...(observation === null ? [] : [`observation  ${safe(describeResult(observation.result))}`]),
+    `action       ${safeText(action.text)}${action.parsed.kind === 'invalid' ? ` — invalid: ${safeText(action.parsed.reason)}` : ''}`,
+    ...(observation === null ? [] : [`observation  ${safeText(describeResult(observation.result))}`]),
     `prefill ${ms(timingMs.prefill)} · reasoning ${ms(timingMs.reasoning)} · action ${ms(timingMs.action)} · tool ${ms(timingMs.tool)} · rest ${ms(timingMs.orchestration)}`,
   ].join('\n');
 }
@@ -58,7 +59,7 @@ function selectionTable(selection: NonNullable<EpisodeTurn['reasoning']['selecti
     const mark = i === selection.index ? '→' : '';
     const probability = selection.probabilities[i] ?? 0;
     const length = selection.tokenLogprobs[i]?.length ?? 0;
-    table.push([mark, candidates[i] ?? String(i), length, score.toFixed(4), probability.toFixed(3)]);
+    table.push([mark, safeText(candidates[i] ?? String(i)), length, score.toFixed(4), probability.toFixed(3)]);
   });
   return table.toString();
 }
@@ -70,11 +71,6 @@ function describeResult(result: NonNullable<EpisodeTurn['observation']>['result'
   return result.results
     .map(({ title, text, url }) => [title, text, url].filter((part) => part !== undefined).join(' — '))
     .join(' | ');
-}
-
-/** Text from outside must not move the cursor or colour the terminal. */
-function safe(text: string): string {
-  return stripVTControlCharacters(text).replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, ' ');
 }
 
 function ms(value: number): string {

@@ -50,6 +50,16 @@ describe('parseLibrary', () => {
     ['a missing expected_actions', library('"a": {"text": "t"}'), 'entries.a.expected_actions'],
     ['an unknown action', library(`"a": ${entry('t', '["search"]')}`), 'entries.a.expected_actions.0'],
     ['a repeated id', library(`"a": ${entry('t')}, "a": ${entry('u')}`), 'entries.a: id occurs twice'],
+    [
+      'an id that JavaScript keeps for itself',
+      library(`"__proto__": ${entry('t')}`),
+      'entries.__proto__: this id cannot be read',
+    ],
+    [
+      'two lists of entries',
+      `{"name": "x", "entries": {"a": ${entry('t')}}, "entries": {"b": ${entry('u')}}}`,
+      'entries.a: this id cannot be read',
+    ],
     ['a thinking tag', library(`"a": ${entry('so </thinking> then')}`), 'forbidden tag'],
     ['a tool-call tag', library(`"a": ${entry('<tool_call>{}')}`), 'forbidden tag'],
     ['an answer tag', library(`"a": ${entry('<ANSWER>')}`), 'forbidden tag'],
@@ -58,6 +68,12 @@ describe('parseLibrary', () => {
     expect(() => parseLibrary(source, 'l.json')).toThrow(UsageError);
     expect(() => parseLibrary(source, 'l.json')).toThrow(message);
     expect(() => parseLibrary(source, 'l.json')).toThrow(/^l\.json: /);
+  });
+});
+
+describe('parseLibrary on large files', () => {
+  it('reads texts of many megabytes', () => {
+    expect(parseLibrary(library(`"a": ${entry('x'.repeat(10_000_000))}`), 'l.json').entries[0]?.text.length).toBe(10_000_000);
   });
 });
 

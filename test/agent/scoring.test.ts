@@ -40,6 +40,12 @@ describe('select', () => {
     });
   });
 
+  it('survives the smallest temperatures', () => {
+    const scores = [-6.4, -0.0003, -5.4];
+    expect(select(scores, 1e-320, () => 0.999)).toBe(1);
+    expect(logSoftmax(scores, 1e-320)[1]).toBe(0);
+  });
+
   it('draws the same with the same seed', () => {
     const sequence = (seed: number): number[] => {
       const random = createRandom(seed);

@@ -179,6 +179,27 @@ describe('an output folder', () => {
     expect(await readdir(folder)).toEqual(['thesis.tex']);
   });
 
+  it('that holds a data set is refused, with --fresh too, and left alone', async () => {
+    const folder = join(scratch, 'dataset');
+    await cp(resolve('benchmarks/micro/data/dev'), folder, { recursive: true });
+    const before = await readdir(join(folder, 'images'));
+    const { exitCode, stderr } = await ssr(...args, '--output', folder, '--fresh');
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/not a run/) });
+    expect(await readdir(join(folder, 'images'))).toEqual(before);
+  });
+
+  it('that a crash left with a lock or half a manifest is used', async () => {
+    for (const [name, content] of [
+      ['run.lock', '999999999'],
+      ['manifest.json.part', '{'],
+    ] as const) {
+      const folder = join(scratch, `crashed-${name}`);
+      await mkdir(folder);
+      await writeFile(join(folder, name), content);
+      expect((await ssr(...args, '--output', folder)).exitCode).toBe(0);
+    }
+  });
+
   it('that cannot be written is refused before the run', async () => {
     for (const folder of ['/proc/ssr-run', '/dev/null/run']) {
       const { exitCode, stderr } = await ssr(...args, '--output', folder);
@@ -190,6 +211,29 @@ describe('an output folder', () => {
 });
 
 describe('a picture that cannot be decoded', () => {
+  it('ends a run that consists of it with code 4 and says why', async () => {
+    await writeFile(join(scratch, 'garbage.jpg'), 'no picture');
+    const questions = await file(
+      'garbage.jsonl',
+      '{"id": "1", "question": "Who?", "images": ["garbage.jpg"], "answers": ["Ada"]}\n',
+    );
+    const run = ['--model', model, '--output', join(scratch, 'garbage-run')];
+    const { exitCode, stdout } = await ssr('eval', '--benchmark', questions, ...run);
+    expect(exitCode).toBe(4);
+    expect(stdout).toMatch(/1 × DataError.*garbage\.jpg/);
+  });
+
+  it('is refused when it is no file at all', async () => {
+    const questions = await file(
+      'device.jsonl',
+      '{"id": "1", "question": "Who?", "images": ["/dev/zero"], "answers": ["Ada"]}\n',
+    );
+    const run = ['--model', model, '--output', join(scratch, 'device-run')];
+    const { exitCode, stdout } = await ssr('eval', '--benchmark', questions, ...run);
+    expect(exitCode).toBe(4);
+    expect(stdout).toMatch(/\/dev\/zero: not a file/);
+  });
+
   it('is an error of its question, with the file named, and never a wrong answer', async () => {
     const data = join(scratch, 'data');
     await cp(resolve('benchmarks/micro/data'), data, { recursive: true });

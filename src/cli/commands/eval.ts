@@ -62,7 +62,7 @@ function outputName(benchmark: string): string {
   );
 }
 
-/** Local time, for a folder's name. */
+/** UTC to the millisecond, for a folder's name: two runs must not meet in one. */
 function timestamp(): string {
-  return new Date().toISOString().slice(0, 19).replace(/[:T]/g, '-');
+  return new Date().toISOString().slice(0, 23).replace(/[:T.]/g, '-');
 }

@@ -6,6 +6,7 @@ import { createSsrDialect } from '../../agent/dialects/ssr.js';
 import { loadLibrary, tokeniseLibrary } from '../../agent/library.js';
 import { type Finding, inspectLibrary } from '../../agent/library-check.js';
 import { loadTokenizer } from '../../agent/tokenizer.js';
+import { safeText } from '../../reports/safe-text.js';
 import { defaultModel } from '../defaults.js';
 import { type CommandContext, EXIT } from '../exit.js';
 
@@ -57,7 +58,7 @@ function candidateTable(candidates: Awaited<ReturnType<typeof inspect>>['candida
     style: { head: [], border: [] },
   });
   for (const [i, { id, ids, expectedActions, text }] of candidates.entries()) {
-    table.push([i, id, ids.length, expectedActions.join(', '), text]);
+    table.push([i, safeText(id), ids.length, expectedActions.join(', '), safeText(text)]);
   }
   const total = candidates.reduce((sum, { ids }) => sum + ids.length, 0);
   return `${table.toString()}\n${candidates.length} candidates, ${total} tokens scored per turn`;
@@ -70,6 +71,6 @@ function findingTable(findings: readonly Finding[]): string {
     wordWrap: true,
     style: { head: [], border: [] },
   });
-  for (const { check, status, detail } of findings) table.push([check, status, detail]);
+  for (const { check, status, detail } of findings) table.push([check, status, safeText(detail)]);
   return table.toString();
 }

@@ -26,7 +26,7 @@ export function addShowCommand(program: Command): void {
       for await (const episode of readEpisodes(join(folder, 'episodes.jsonl'))) {
         if ((id !== undefined && episode.id !== id) || (wrong && episode.correct === true)) continue;
         shown++;
-        process.stdout.write(`${json ? JSON.stringify(episode) : render(episode, id, candidates)}\n`);
+        process.stdout.write(`${json ? escapedJson(episode) : render(episode, id, candidates)}\n`);
       }
       if (shown === 0 && id !== undefined) throw new UsageError('the run has no such question', { where: run, found: id });
     });
@@ -35,6 +35,11 @@ export function addShowCommand(program: Command): void {
 function render(episode: Episode, id: string | undefined, candidates: readonly string[]): string {
   if (id === undefined) return renderEpisodeLine(episode);
   return renderEpisode(episode, { candidates, colours: process.stdout.isTTY === true });
+}
+
+/** C1 control characters too, which JSON leaves as they are and terminals obey. */
+function escapedJson(value: unknown): string {
+  return JSON.stringify(value).replace(/[\u007f-\u009f]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`);
 }
 
 /** Candidate ids in scoring order, from the run's manifest. */

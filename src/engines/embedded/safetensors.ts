@@ -62,7 +62,10 @@ async function weightFiles(directory: string): Promise<string[]> {
 
 async function readHeader(file: string): Promise<RawEntry[]> {
   const fileBytes = await stat(file).then(
-    (found) => found.size,
+    (found) => {
+      if (!found.isFile()) throw new CheckpointError('no file', { where: file, expected: 'a safetensors file' });
+      return found.size;
+    },
     (cause: unknown) => {
       throw new CheckpointError('the weights are missing', {
         where: file,
