@@ -107,6 +107,15 @@ def test_recomputed_competitors_give_the_same_step_on_policy(scorer: TokenScorer
     assert_same(gradients_of(scorer, golden), gradients_of(scorer, golden, recompute_scores=True))
 
 
+def test_one_step_per_fresh_minibatch_is_the_same_for_all_objectives(scorer: TokenScorer, golden: Minibatch) -> None:
+    """All ratios are 1 and every f has slope 1 there, so what differs between GRPO, GSPO and SAPO never acts."""
+    grpo = gradients_of(scorer, golden)[1]
+    for objective in ("gspo", "sapo"):
+        other = gradients_of(scorer, golden, objective=ObjectiveSettings(objective=objective))[1]
+        for first, second in zip(grpo, other, strict=True):
+            torch.testing.assert_close(first, second, atol=1e-3, rtol=1e-3)
+
+
 def test_masked_trajectories_train_nothing_and_do_not_count(scorer: TokenScorer, golden: Minibatch) -> None:
     masked = tuple(replace(r, reward=None) if r.question == "micro-dev-0078" else r for r in golden.rollouts)
     figures, gradients = gradients_of(scorer, replace(golden, rollouts=masked))
