@@ -25,7 +25,7 @@ it('says what a command lacks', async () => {
   const missing = await ssr('train', 'grpo', '--config', 'nowhere.json');
   expect(missing).toMatchObject({
     exitCode: 1,
-    stderr: expect.stringMatching(/nowhere\.json: cannot read the config; found ENOENT/),
+    stderr: expect.stringMatching(/nowhere\.json: cannot read the config, found ENOENT/),
   });
   const noPlace = await ssr('rollout', '--benchmark', 'micro');
   expect(noPlace).toMatchObject({
