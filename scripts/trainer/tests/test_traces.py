@@ -15,7 +15,7 @@ from micro_world.questions import (
 )
 from ssr_trainer.dialect import reasoning_part
 from ssr_trainer.micro import texts
-from ssr_trainer.micro.traces import MAX_TOKENS, MIN_TOKENS, search_query, traces
+from ssr_trainer.micro.traces import MAX_TOKENS, MIN_TOKENS, WAYS, search_query, traces
 from tokenizers import Tokenizer
 
 
@@ -30,17 +30,27 @@ def test_a_trace_has_60_to_150_tokens_of_the_committed_tokenizer(questions: list
     tokenizer = Tokenizer.from_file(str(texts.MODEL / "tokenizer.json"))
     rng = np.random.default_rng(12)
     for question in questions:
-        for trace in traces(question, rng):
+        for trace in traces(question, rng, free=bool(rng.integers(2))):
             length = len(tokenizer.encode(reasoning_part(trace), add_special_tokens=False).ids)
             assert MIN_TOKENS <= length <= MAX_TOKENS, f"{length}: {trace}"
 
 
 def test_wording_varies_with_the_generator_alone(questions: list[Question]) -> None:
     for question in questions[::10]:
-        told = [traces(question, np.random.default_rng(seed)) for seed in (1, 1, 2, 3, 4)]
-        assert told[0] == told[1]
-        assert len({tuple(each) for each in told[1:]}) > 1
-        assert all(question.text in trace and len(each) == len(question.turns) for each in told for trace in each)
+        for free in (False, True):
+            told = [traces(question, np.random.default_rng(seed), free=free) for seed in (1, 1, 2, 3, 4, 5, 6, 7, 8)]
+            assert told[0] == told[1]
+            assert len({tuple(each) for each in told}) > 1
+            assert all(question.text in trace and len(each) == len(question.turns) for each in told for trace in each)
+
+
+def test_a_trajectory_keeps_to_one_way_of_wording_unless_it_is_free(questions: list[Question]) -> None:
+    rng, long = np.random.default_rng(15), [question for question in questions if len(question.turns) > 2]
+    openings = [{trace.split(":")[0] for trace in traces(question, rng)} for question in long]
+    assert {len(each) for each in openings} == {1}
+    assert len(set.union(*openings)) == WAYS
+    free = [{trace.split(":")[0] for trace in traces(question, rng, free=True)} for question in long]
+    assert max(len(each) for each in free) > 1
 
 
 def test_a_trace_knows_no_fact_before_it_is_found(questions: list[Question]) -> None:

@@ -11,7 +11,7 @@ from ssr_trainer.micro import texts, twin_golden
 from ssr_trainer.micro.golden_reference import Reference
 from ssr_trainer.micro.stream import training_questions, training_trajectories
 from ssr_trainer.micro.traces import traces
-from ssr_trainer.micro.twin import TwinTask, written_row
+from ssr_trainer.micro.twin import FREE_WORDING_STEPS, TwinTask, written_row
 from ssr_trainer.packing import PackedRow, collate, mrope_positions
 from ssr_trainer.sft import BatchSettings
 
@@ -50,10 +50,11 @@ def test_the_loss_is_the_mean_over_trace_tokens_and_over_action_tokens(untrained
     untrained.model.zero_grad()
     assert task.backward(untrained.model, STEP) == first
     untrained.model.zero_grad()
+    assert STEP < FREE_WORDING_STEPS
     rng, expected = np.random.default_rng([SEED, 8, STEP]), {"trace_loss": 0.0, "action_loss": 0.0}
     with torch.no_grad():
         for question in training_questions(SEED, STEP, 3):
-            row = written_row(question, rng, untrained.encoder)
+            row = written_row(question, rng, untrained.encoder, free=True)
             for turn in forward_turns(untrained.model, collate([row], 0), 1.0)[0]:
                 expected["trace_loss"] -= float(turn.chosen_log_probs.mean()) / 3
                 expected["action_loss"] -= float(turn.action_log_probs.mean()) / 3

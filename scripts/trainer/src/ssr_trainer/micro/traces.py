@@ -1,19 +1,22 @@
-"""Written reasoning for the freeform twin: a trace of 60 to 150 tokens before each gold action, made from the gold trajectory.
+"""Written reasoning for the freeform twin: before each gold action a trace of 60 to 150 tokens, from the gold trajectory.
 
 A trace restates the evidence in five steps, in this order: what is asked, what the picture shows, what is known, what is
-missing, what to do. It uses nothing that the model cannot know at that turn. Each step is worded in one of three ways,
-drawn by the caller's generator per turn, apart from the generator that draws questions: the questions stay the same.
+missing, what to do. It uses nothing that the model cannot know at that turn. Each sentence has three wordings; the caller's
+generator, which is not the one that draws questions, draws one way of wording per trajectory, or freely for every sentence.
 The words are those of the prompt, the library and the world, so that most are one token of the micro tokenizer.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import numpy as np
 from micro_world.questions import FROM_EVIDENCE, FROM_IMAGE, GENERAL, IDENTIFY, LOOKUP, ZOOM, Question, Turn
 
 MIN_TOKENS, MAX_TOKENS = 60, 150
+WAYS = 3
+Choice = Callable[[], int]
 
 ASKED = (
     "I should answer the question that is asked: {question}",
@@ -117,20 +120,25 @@ TO_ANSWER = (
 )
 
 
-def traces(question: Question, rng: np.random.Generator) -> list[str]:
-    """One trace per gold turn."""
-    return [_trace(question, number, rng) for number in range(len(question.turns))]
+def traces(question: Question, rng: np.random.Generator, *, free: bool = False) -> list[str]:
+    """One trace per gold turn; `free`: every sentence draws its own wording."""
+    way = 0 if free else int(rng.integers(WAYS))
+
+    def choose() -> int:
+        return int(rng.integers(WAYS)) if free else way
+
+    return [_trace(question, number, choose) for number in range(len(question.turns))]
 
 
-def _trace(question: Question, number: int, rng: np.random.Generator) -> str:
+def _trace(question: Question, number: int, choose: Choice) -> str:
     turn, past = question.turns[number], question.turns[:number]
     query = search_query(turn) if turn.reasoning == LOOKUP else ""
     steps = [
-        _word(rng, ASKED, question=question.text),
-        _seen(question, rng),
-        *_known(question, turn, past, rng),
-        _word(rng, MISSING.get(turn.reasoning, MISSING_NOTHING), query=query),
-        _word(rng, TO_DO.get(turn.reasoning, TO_ANSWER), query=query, value=question.answer),
+        _word(choose, ASKED, question=question.text),
+        _seen(question, choose),
+        *_known(question, turn, past, choose),
+        _word(choose, MISSING.get(turn.reasoning, MISSING_NOTHING), query=query),
+        _word(choose, TO_DO.get(turn.reasoning, TO_ANSWER), query=query, value=question.answer),
     ]
     return " ".join(steps)
 
@@ -140,33 +148,33 @@ def search_query(turn: Turn) -> str:
     return json.loads(turn.action.removeprefix("<tool_call>").removesuffix("</tool_call>"))["arguments"]["query"]
 
 
-def _seen(question: Question, rng: np.random.Generator) -> str:
+def _seen(question: Question, choose: Choice) -> str:
     scene = question.scene
     if scene is None:
-        return _word(rng, NO_PICTURE)
+        return _word(choose, NO_PICTURE)
     article = "an" if scene.colour_name == "orange" else "a"
     x, y, _, _ = scene.tile_box
-    return _word(rng, SEEN, subject=f"{article} {scene.colour_name} {scene.shape_name}", x=x, y=y)
+    return _word(choose, SEEN, subject=f"{article} {scene.colour_name} {scene.shape_name}", x=x, y=y)
 
 
-def _known(question: Question, turn: Turn, past: list[Turn], rng: np.random.Generator) -> list[str]:
+def _known(question: Question, turn: Turn, past: list[Turn], choose: Choice) -> list[str]:
     """What earlier turns have brought, or what is known at once."""
-    found = [_found(question, earlier, rng) for earlier in past]
+    found = [_found(question, earlier, choose) for earlier in past]
     if turn.reasoning == FROM_IMAGE:
         kinds = {"colour": KNOWN_SHAPE_COLOUR, "shape": KNOWN_SHAPE, "tile-plain": KNOWN_TILE}
-        return [_word(rng, kinds[question.type], value=question.answer)]
+        return [_word(choose, kinds[question.type], value=question.answer)]
     if turn.reasoning == GENERAL:
         fact = question.text.rstrip("?.").removeprefix("What is the ").removeprefix("Name the ")
-        return [_word(rng, KNOWN_GENERAL, fact=fact, value=question.answer)]
-    return found or [_word(rng, KNOWN_NOTHING)]
+        return [_word(choose, KNOWN_GENERAL, fact=fact, value=question.answer)]
+    return found or [_word(choose, KNOWN_NOTHING)]
 
 
-def _found(question: Question, turn: Turn, rng: np.random.Generator) -> str:
+def _found(question: Question, turn: Turn, choose: Choice) -> str:
     if turn.reasoning == IDENTIFY:
-        return _word(rng, FOUND_PICTURED, name=question.pictured)
+        return _word(choose, FOUND_PICTURED, name=question.pictured)
     if turn.reasoning == ZOOM:
-        return _word(rng, FOUND_COLOUR, value=question.answer)
-    return _word(rng, FOUND_RECORD, record=_useful_record(turn))
+        return _word(choose, FOUND_COLOUR, value=question.answer)
+    return _word(choose, FOUND_RECORD, record=_useful_record(turn))
 
 
 def _useful_record(turn: Turn) -> str:
@@ -179,5 +187,5 @@ def _useful_record(turn: Turn) -> str:
     return useful[0]
 
 
-def _word(rng: np.random.Generator, wordings: tuple[str, ...], **values: str | int | None) -> str:
-    return wordings[int(rng.integers(len(wordings)))].format(**values)
+def _word(choose: Choice, wordings: tuple[str, ...], **values: str | int | None) -> str:
+    return wordings[choose()].format(**values)

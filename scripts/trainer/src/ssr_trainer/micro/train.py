@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reasoning", choices=sorted(ENDINGS), default="selection")
     parser.add_argument("--run", type=Path, help="state and curves (default scripts/trainer/runs/micro-seed-SEED)")
-    parser.add_argument("--export", type=Path, help="checkpoint folder to write at the end (default RUN/model, RUN/model-freeform)")
+    parser.add_argument("--export", type=Path, help="where the checkpoint goes (default RUN/model or RUN/model-freeform)")
     parser.add_argument("--drill-steps", type=int, default=DRILL_STEPS.steps)
     parser.add_argument("--sft-steps", type=int, default=SFT_STEPS.steps)
     options = parser.parse_args()
@@ -56,9 +56,7 @@ def main() -> None:
     train_micro(options.seed, run, export, options.drill_steps, options.sft_steps, options.reasoning)
 
 
-def train_micro(
-    seed: int, run: Path, export: Path, drill_steps: int, sft_steps: int, reasoning: str = "selection"
-) -> None:
+def train_micro(seed: int, run: Path, export: Path, drill_steps: int, sft_steps: int, reasoning: str) -> None:
     drills = OptimiserSettings(**{**asdict(DRILL_STEPS), "steps": drill_steps})
     sft = OptimiserSettings(**{**asdict(SFT_STEPS), "steps": sft_steps})
     tokenizer, model, encoder = start(seed, run / "untrained")

@@ -28,6 +28,9 @@ from .traces import traces
 # `candidate_language_model` weighs the mean token loss of the inserted reasoning, which here is the trace.
 TWIN_LOSS = LossSettings(selection=0.0, candidate_language_model=1.0)
 TRAINING_TRACES, DEVELOPMENT_TRACES = 8, 9
+# Steps in which every sentence of a trace draws its own wording; then each trajectory keeps to one way of wording. The place
+# of the tile was at chance after these steps, and learnt within a hundred more once the choice of words was less noise.
+FREE_WORDING_STEPS = 350
 
 
 class TwinTask:
@@ -42,7 +45,8 @@ class TwinTask:
     def backward(self, model: Qwen3VLForConditionalGeneration, step: int) -> dict[str, float]:
         rng = np.random.default_rng([self._seed, TRAINING_TRACES, step])
         questions = training_questions(self._seed, step, self._batches.trajectories_per_step)
-        rows = sorted((written_row(q, rng, self._encoder) for q in questions), key=lambda row: len(row.ids))
+        free = step < FREE_WORDING_STEPS
+        rows = sorted((written_row(q, rng, self._encoder, free=free) for q in questions), key=lambda row: len(row.ids))
         sums = {"loss": 0.0, "trace_loss": 0.0, "action_loss": 0.0}
         for start in range(0, len(rows), self._batches.rows_per_pass):
             batch = collate(rows[start : start + self._batches.rows_per_pass], self._filler_id)
@@ -72,12 +76,12 @@ class TwinTask:
         }
 
 
-def written_row(question: Question, rng: np.random.Generator, encoder: Encoder) -> PackedRow:
+def written_row(question: Question, rng: np.random.Generator, encoder: Encoder, *, free: bool = False) -> PackedRow:
     """The gold path with traces. A trajectory's traces are its library, one chosen per turn; no other is packed."""
     encoded = encoder.encode(to_trajectory(question, question.type))
     written = [
         Candidate(f"turn {number}", text, tuple(encoder.ids(reasoning_part(text))))
-        for number, text in enumerate(traces(question, rng))
+        for number, text in enumerate(traces(question, rng, free=free))
     ]
     turns = [replace(turn, chosen=number) for number, turn in enumerate(encoded.turns)]
     library = Library("traces", tuple(written))

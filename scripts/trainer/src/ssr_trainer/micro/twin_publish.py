@@ -8,15 +8,17 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import torch
 
 from ..evaluate import harness_evaluation
 from . import texts
-from .card import curve, evaluations, losses, minutes, success_table
+from .card import curve, evaluations, losses, success_table
 from .publish import ONCE
 from .traces import MAX_TOKENS, MIN_TOKENS
+from .twin import FREE_WORDING_STEPS
 from .twin_golden import MODEL, OUTPUT, write_twin_golden
 
 # Room for a trace and for an action.
@@ -40,14 +42,14 @@ Measured by `ssr eval --reasoning freeform` with the real loop and real tools, g
 
 ## Recipe
 1. The finished drills of the micro checkpoint (seed {seed}, {drill_steps} steps), weights and nothing else: the common start of both.
-2. {sft_steps} SFT steps of {batch} trajectories, question by question and step by step those of the micro checkpoint. Each gold turn gets a trace made from the gold trajectory (`micro/traces.py`: three wordings per sentence, drawn per turn by a generator of
-   their own). Loss per turn: mean token loss over the trace plus mean token loss over the action; no candidates. AdamW, rate {rate}, warm-up, constant, cosine to a tenth, as there.
+2. {sft_steps} SFT steps of {batch} trajectories, question by question and step by step those of the micro checkpoint. Each gold turn gets a trace made from the gold trajectory (`micro/traces.py`). A sentence has three wordings: in the first
+   {free} steps each sentence draws its own, then each trajectory keeps to one way of wording. Loss per turn: mean token loss over the trace plus mean token loss over the action; no candidates. AdamW, rate {rate}, warm-up, constant, cosine to a tenth, as there.
 
-{minutes} on one CPU core shared with other work.
+SFT took {minutes:.0f} minutes on a share of one CPU core.
 Repeat: `scripts/trainer/.venv/bin/python -m ssr_trainer.micro.train --reasoning freeform --seed {seed}` (drills are trained first if the run has none), then `python -m ssr_trainer.micro.twin_publish --run scripts/trainer/runs/micro-seed-{seed}`.
 
 ## Curve
-On gold traces of questions with development names: nats per trace token, which free wording keeps above zero, and the share of actions whose tokens are all greedy. A gold trace gives the answer away, so the last column is no success rate.
+On gold traces of questions with development names: nats per trace token (the way of wording is unforeseeable, so it stays above zero), and the share of actions whose tokens are all greedy. A gold trace gives the answer away, so the last column is no success rate.
 
 {curve}
 
@@ -55,7 +57,8 @@ On gold traces of questions with development names: nats per trace token, which 
 Ask it with the prompt `configs/prompts/micro.txt` and allow about {thought} tokens for a trace and {action} for an action: the context has 2048 positions, and a turn starts only where its whole allowance fits.
 
 ## Limits
-As for the micro checkpoint. What differs from it beside the reasoning: no candidate is scored in training, so the selection loss's branches are absent, and a sequence is longer, so a step takes longer; no setting was tuned for the twin.
+As for the micro checkpoint. What differs from it beside the reasoning: no candidate is scored in training, so the selection loss's branches are absent, and sequences are longer, so a step takes longer. The traces were revised on development questions: without the place of the tile in the trace, or
+with free wording only, the crop's region was not learnt. Optimiser, rates and batches were not tuned for it.
 Licence: Apache-2.0, as the project.
 """
 
@@ -103,7 +106,10 @@ def written(output: Path) -> str:
 
 def card(run: Path, tables: list[str], once: str) -> str:
     recipe = json.loads((run / "recipe-freeform.json").read_text())
-    drills, sft = evaluations(run / "drills"), evaluations(run / "sft-freeform")
+    sft = evaluations(run / "sft-freeform")
+    # Seconds count from the start of a process: an interrupted run has several spans.
+    seconds = [*(row["seconds"] for row in sft), 0.0]
+    spans = [before for before, after in pairwise(seconds) if after < before]
     return CARD.format(
         shortest=MIN_TOKENS,
         longest=MAX_TOKENS,
@@ -114,7 +120,8 @@ def card(run: Path, tables: list[str], once: str) -> str:
         sft_steps=recipe["sft"]["steps"],
         batch=recipe["batches"]["trajectories_per_step"],
         rate=recipe["sft"]["learning_rate"],
-        minutes=minutes(drills, sft),
+        free=FREE_WORDING_STEPS,
+        minutes=sum(spans) / 60,
         curve=curve(sft, ["trace_nats", "action"], losses(run / "sft-freeform")),
         thought=THOUGHT_TOKENS,
         action=ACTION_TOKENS,
