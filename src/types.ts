@@ -212,7 +212,8 @@ export interface Dialect {
   /** q, ending with the assistant prefix. */
   questionTurn(question: Question): Segment;
   wrapReasoning(text: string): string;
-  parseAction(text: string, imageCount: number): Action;
+  /** `images` is the registry, question's picture first: some formats write boxes in pixels of what the model sees. */
+  parseAction(text: string, images: readonly Pick<Image, 'width' | 'height'>[]): Action;
   /** o_t, ending with the next assistant prefix; `closed` says that the action already ended with the stop token. */
   observation(result: ToolResult, imageCount: number, closed: boolean): Segment;
   readonly stopToken: string;
@@ -241,6 +242,8 @@ export interface Reasoning {
   readonly selection: Selection | null;
   /** Log-probs of z_t where the model wrote it, token by token; null where it was inserted. */
   readonly written: readonly number[] | null;
+  /** The entry that a written thought was meant to be: the same text at distance 0, else the nearest. */
+  readonly match?: { readonly candidate: string; readonly distance: number };
   /** The rest of the same generation, where reasoning and action are written in one breath: it is under way already. */
   readonly action: Promise<Generation> | null;
   readonly usage: Usage;

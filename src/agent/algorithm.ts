@@ -70,7 +70,7 @@ export async function runTrajectory(question: Question, agent: Agent, options: T
     h.append(ids); // h_t+ = u_t ‖ a_t
 
     const actionText = tokenizer.decode(ids);
-    const action = dialect.parseAction(actionText, h.images.length);
+    const action = dialect.parseAction(actionText, h.images);
     const step = await harness.step(action, h.images, a.finishReason, span, signal);
     if (step.observation) h.append(step.observation.ids, step.observation.images); // h_{t+1} = h_t+ ‖ o_t
     onTurn({

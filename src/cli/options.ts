@@ -1,5 +1,7 @@
 // The fields of a run, once: each is a key of a config file and a flag of the command line, with one schema for both.
 import { z } from 'zod';
+import { dialectNames } from '../agent/dialects/registry.js';
+import { reasonings, scorers, sketches } from '../agent/reasoning/create.js';
 
 export interface Field {
   readonly schema: z.ZodType;
@@ -52,10 +54,17 @@ export const FIELDS = {
   requestTimeout: field(z.number().gt(0).max(1_000_000), 'number', 'seconds', 'SGLang: limit of a prefill or scoring request'),
   model: field(text, 'path', 'folder', 'Hugging Face checkpoint folder (Qwen3-VL)'),
   script: field(text, 'path', 'file', 'what the scripted engine plays: {"<id>": [{"candidate": 0, "action": "..."}]}'),
-  dialect: field(z.enum(['ssr']), 'text', 'name', "the checkpoint's agent format"),
+  dialect: field(z.enum(dialectNames), 'text', 'name', `the checkpoint's agent format: ${dialectNames.join(', ')}`),
   prompt: field(text, 'path', 'file', 'system prompt; {{candidates}} and {{tools}} are filled in'),
   library: field(text, 'path', 'file', 'reasoning library (JSON)'),
-  reasoning: field(z.enum(['selection']), 'text', 'name', 'way to reason before acting'),
+  reasoning: field(z.enum(reasonings), 'text', 'name', `way to reason before acting: ${reasonings.join(', ')}`),
+  scorer: field(z.enum(scorers), 'text', 'name', `what scores are made of: ${scorers.join(', ')}`),
+  maxThoughtTokens: field(positive, 'number', 'n', 'most tokens of a written thought'),
+  sketch: field(z.enum(sketches), 'text', 'name', `kind of sketch-of-thought: ${sketches.join(', ')}`),
+  openings: field(text, 'text', 'file|url', 'first words of thoughts: a JSON table by question id, or a probe or router'),
+  openingTexts: field(text, 'text', 'texts', 'first words that logprob-prefill chooses among, separated by |'),
+  fallback: field(z.enum(reasonings), 'text', 'name', 'way to reason where no candidate leads by --fallback-margin'),
+  fallbackMargin: field(z.number().min(0), 'number', 'nats', 'least lead of the best candidate over the second'),
   alpha: field(z.number().min(0).max(1), 'number', 'x', 'length exponent of scores: 1 mean, 0 sum'),
   tau: field(z.number().min(0), 'number', 'x', 'selection temperature; 0 takes the best candidate'),
   maxTurns: field(positive, 'number', 'n', 'T_max, turns per question'),
@@ -181,10 +190,10 @@ const INCIDENTAL: readonly FieldName[] = [
 export const DEFAULTS = {
   engine: 'embedded',
   dialect: 'ssr',
-  reasoning: 'selection',
+  scorer: 'length',
+  maxThoughtTokens: 1024,
   alpha: 1,
   tau: 0,
-  maxTurns: 8,
   maxNewTokens: 8192,
   temperature: 0,
   topP: 1,
@@ -199,7 +208,7 @@ export const DEFAULTS = {
   seed: 42,
 } as const satisfies Config;
 
-type Given = keyof typeof DEFAULTS | 'benchmark' | 'library' | 'prompt';
+type Given = keyof typeof DEFAULTS | 'benchmark' | 'library' | 'reasoning' | 'maxTurns';
 export type Settings = Config & Required<Pick<Config, Given>>;
 
 /** The settings that make a run the run it is; files count by their content, elsewhere, not by their path. */

@@ -1,10 +1,13 @@
 // The command tree of `ssr`.
 import { Command } from 'commander';
+import { addCompareCommand } from './commands/compare.js';
 import { addDataCommand } from './commands/data.js';
 import { addDoctorCommand } from './commands/doctor.js';
 import { addEvalCommand } from './commands/eval.js';
 import { addJudgeCommand } from './commands/judge.js';
 import { addLibraryCommand } from './commands/library.js';
+import { addPowerCommand } from './commands/power.js';
+import { addProfileCommand } from './commands/profile.js';
 import { addReportCommand } from './commands/report.js';
 import { addRolloutCommand } from './commands/rollout.js';
 import { addServeCommand } from './commands/serve.js';
@@ -29,6 +32,8 @@ Examples:
   ssr show results/RUN --wrong               what went wrong, question by question
   ssr data prepare mmsearch                  a published benchmark, from its source to a checked folder
   ssr report results/RUN --against paper     success with intervals and errors beside the published figures
+  ssr compare freeform ssr --benchmark micro ways of reasoning on the same questions, with tests and intervals
+  ssr profile --benchmark micro --samples 100 where the time goes, phase by phase
   ssr library check my-library.json          what a reasoning library costs and whether it is sound
 
 Exit codes: 0 done · 1 usage · 2 engine unreachable · 3 too many errors · 4 data · 100 success below --min-success · 130 interrupted`,
@@ -44,5 +49,8 @@ Exit codes: 0 done · 1 usage · 2 engine unreachable · 3 too many errors · 4 
   addReportCommand(program);
   addRolloutCommand(program, context);
   addTrainCommand(program, context);
+  addCompareCommand(program, context);
+  addProfileCommand(program, context);
+  addPowerCommand(program);
   return program;
 }

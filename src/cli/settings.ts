@@ -1,9 +1,10 @@
 // From flags, a config file and a benchmark's preset to the settings of a run, validated once.
 import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { dialectFormat } from '../agent/dialects/registry.js';
 import { UsageError } from '../errors.js';
 import { packageRoot } from '../paths.js';
-import { defaultLibrary, defaultPrompt } from './defaults.js';
+import { defaultLibrary } from './defaults.js';
 import { type Config, configSchema, DEFAULTS, FIELDS, type FieldName, flagOf, type Settings } from './options.js';
 
 /** Command-line values by field name: lists are arrays, switches true. */
@@ -26,10 +27,14 @@ export async function completeSettings(given: Config): Promise<Settings> {
     throw new UsageError('no benchmark named', { expected: '--benchmark NAME', remedy: 'Try: ssr eval --benchmark micro' });
   }
   const preset = await readPreset(benchmark);
-  const base = { library: defaultLibrary(), prompt: defaultPrompt() };
+  const { maxTurns, writes } = dialectFormat(given.dialect ?? preset.dialect ?? DEFAULTS.dialect);
+  const base = { library: defaultLibrary(), reasoning: writes ? 'freeform' : 'selection', maxTurns: maxTurns ?? 8 } as const;
   const settings: Settings = { ...DEFAULTS, ...base, ...preset, ...given, benchmark };
   if (settings.limit !== undefined && settings.sample !== undefined) {
     throw new UsageError('--limit and --sample exclude each other', { remedy: 'Give one of them.' });
+  }
+  if ((settings.fallback === undefined) !== (settings.fallbackMargin === undefined)) {
+    throw new UsageError('--fallback and --fallback-margin belong together', { remedy: 'Give both or none.' });
   }
   if (settings.engine === 'scripted' && settings.script === undefined) {
     throw new UsageError('the scripted engine needs a script', { expected: '--script FILE' });

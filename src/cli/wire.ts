@@ -4,20 +4,21 @@ import { join, resolve } from 'node:path';
 import { loadMicro } from '../../benchmarks/micro/index.js';
 import { dataSources } from '../../benchmarks/registry.js';
 import type { Agent } from '../agent/algorithm.js';
-import { createSsrDialect } from '../agent/dialects/ssr.js';
+import { dialectFormat } from '../agent/dialects/registry.js';
 import { createHarness } from '../agent/harness.js';
 import { type Library, loadLibrary, tokeniseLibrary } from '../agent/library.js';
 import { renderCandidates, renderPrompt } from '../agent/prompt.js';
-import { selectionReasoner } from '../agent/reasoning/selection.js';
 import { loadTokenizer } from '../agent/tokenizer.js';
 import { openBenchmark as openDataBenchmark } from '../data/open.js';
-import { UsageError } from '../errors.js';
+import { EngineError, UsageError } from '../errors.js';
 import { packageRoot } from '../paths.js';
 import type { Tools } from '../tools/create.js';
-import type { Benchmark, Candidate, Dialect, Engine, Judge, Tokenizer } from '../types.js';
+import type { Benchmark, Candidate, Dialect, Engine, ImageGeometry, Judge, Tokenizer } from '../types.js';
+import { defaultPrompts } from './defaults.js';
 import { type EngineHooks, openEngine } from './engine.js';
 import { type Environment, openJudge } from './judge.js';
 import type { Settings } from './options.js';
+import { openReasoning } from './reasoning.js';
 import { openTools, ownTools } from './tools.js';
 
 export interface Wiring {
@@ -51,12 +52,15 @@ export async function wire(settings: Settings, environment: Environment, hooks: 
 
 export async function wireParts(settings: Settings, environment: Environment): Promise<Parts> {
   const library = await loadLibrary(settings.library);
-  const systemPrompt = await readPrompt(settings.prompt, library);
+  const prompts = settings.prompt === undefined ? defaultPrompts(settings.dialect, settings.reasoning) : [settings.prompt];
+  const systemPrompt = (await Promise.all(prompts.map((path) => readPrompt(path, library)))).join('\n\n');
   const benchmark = await loadBenchmark(settings);
   const model = requireModel(settings);
   const tokenizer = await loadTokenizer(model);
   const tools = await openTools(settings, await ownTools(settings, benchmark), tokenizer, environment);
-  const dialect = createSsrDialect(systemPrompt, tokenizer.addedTokens);
+  const dialect = createDialect(settings, systemPrompt, tokenizer, () => {
+    throw new EngineError('boxes in pixels need an engine');
+  });
   const candidates = tokeniseLibrary(library, dialect, tokenizer);
   const judge = await openJudge(settings, environment);
   return { model, tokenizer, dialect, library, candidates, systemPrompt, benchmark, tools, judge };
@@ -64,7 +68,17 @@ export async function wireParts(settings: Settings, environment: Environment): P
 
 /** The parts over an engine; training puts the same ones over new weights after every step. */
 export async function assemble(parts: Parts, engine: Engine, settings: Settings): Promise<Wiring> {
-  const { tokenizer, dialect, library, candidates, systemPrompt, benchmark, tools, judge } = parts;
+  const { tokenizer, library, candidates, systemPrompt, benchmark, tools, judge } = parts;
+  const info = await engine.describe();
+  const spoken = createDialect(settings, systemPrompt, tokenizer, () => info.geometry);
+  const systemIds = tokenizer.encode(spoken.systemTurn());
+  const { reasoner, dialect } = await openReasoning(settings, {
+    engine,
+    tokenizer,
+    dialect: spoken,
+    library: candidates,
+    systemIds,
+  });
   return {
     benchmark,
     tools,
@@ -74,11 +88,11 @@ export async function assemble(parts: Parts, engine: Engine, settings: Settings)
     judge,
     agent: {
       engine,
-      info: await engine.describe(),
+      info,
       tokenizer,
       dialect,
-      systemIds: tokenizer.encode(dialect.systemTurn()),
-      reasoner: selectionReasoner(engine, candidates, settings),
+      systemIds,
+      reasoner,
       harness: createHarness(dialect, tokenizer, tools.toolbox),
       maxTurns: settings.maxTurns,
       sampling: {
@@ -92,6 +106,10 @@ export async function assemble(parts: Parts, engine: Engine, settings: Settings)
       },
     },
   };
+}
+
+function createDialect({ dialect }: Settings, systemPrompt: string, { addedTokens }: Tokenizer, geometry: () => ImageGeometry) {
+  return dialectFormat(dialect).create({ systemPrompt, addedTokens, geometry });
 }
 
 /** The rendered system prompt: the file's text with the library and the tools filled in. */

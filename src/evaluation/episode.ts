@@ -170,6 +170,7 @@ function turnRecord(turn: Turn, times: ReturnType<Stopwatch['lap']>): EpisodeTur
       usage: usageRecord(reasoning.usage),
       selection: reasoning.selection && mutable(reasoning.selection),
       written: reasoning.written && [...reasoning.written],
+      ...(reasoning.match && { match: { ...reasoning.match } }),
     },
     action: {
       length: generation.tokens.length,

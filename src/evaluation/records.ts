@@ -70,6 +70,8 @@ const turnSchema = z.object({
       .nullable(),
     /** Log-probs of z_t's tokens where the model wrote it; null where it was inserted. */
     written: z.array(z.number()).nullable(),
+    /** The entry that a written thought was meant to be, and its edit distance in characters; absent where nothing is matched. */
+    match: z.object({ candidate: z.string(), distance: z.number().int() }).optional(),
   }),
   action: z.object({
     length: z.number().int(),

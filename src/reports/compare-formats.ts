@@ -25,7 +25,7 @@ export function renderComparison(comparison: Comparison, format: CompareFormat):
 
 /** What the figures rest on: verdicts, allowed differences, warm caches, discordant questions. */
 function notes(comparison: Comparison): string[] {
-  const { comparisons, warm, intervals } = comparison;
+  const { arms, comparisons, warm, intervals } = comparison;
   const differing = comparisons.flatMap(({ arm, differences }) =>
     differences.map(
       ({ benchmark, condition, reference, arm: other }) =>
@@ -41,6 +41,10 @@ function notes(comparison: Comparison): string[] {
   return [
     verdictLines(comparison).join('\n'),
     ...(warm.length === 0 ? [] : [warm.map(warmLine).join('\n')]),
+    ...arms.flatMap(({ name, turns, writtenTurns, mismatchedTurns }) => [
+      ...(writtenTurns > 0 && writtenTurns < turns ? [`${name} wrote its reasoning in ${writtenTurns} of ${turns} turns`] : []),
+      ...(mismatchedTurns > 0 ? [`${mismatchedTurns} of ${writtenTurns} thoughts that ${name} wrote are no entry's text`] : []),
+    ]),
     ...(differing.length === 0 ? [] : [differing.join('\n')]),
     ...(discordant.length === 0 ? [] : [discordant.join('\n')]),
     `Differences are arm minus first arm. Intervals: ${intervals}. McNemar: exact, two-sided; Holm: over benchmarks.`,

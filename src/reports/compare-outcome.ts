@@ -17,6 +17,9 @@ export interface Outcome {
   readonly insertedTokens: number;
   /** Turns whose thought the model wrote. */
   readonly writtenTurns: number;
+  readonly turns: number;
+  /** Written thoughts that were meant to be an entry and are not its text. */
+  readonly mismatchedTurns: number;
   /** The question began on a cache that another asking of it had warmed. */
   readonly warm: boolean;
 }
@@ -33,6 +36,8 @@ export function outcomeOf(episode: Episode): Outcome {
     modelMs: model,
     reasoningTokens: turns.reduce((sum, { reasoning }) => sum + reasoningTokens(reasoning), 0),
     insertedTokens: turns.reduce((sum, { reasoning }) => sum + reasoning.length, 0),
+    turns: turns.length,
+    mismatchedTurns: turns.filter(({ reasoning }) => (reasoning.match?.distance ?? 0) > 0).length,
     writtenTurns: turns.filter(({ reasoning }) => reasoning.written !== null).length,
     warm: beganWarm(episode),
   };

@@ -15,7 +15,9 @@ export interface ArmSummary {
   readonly tokensPerSecond: number | null;
   /** Tokens that entered the history as reasoning per second of reasoning. */
   readonly insertedTokensPerSecond: number | null;
+  readonly turns: number;
   readonly writtenTurns: number;
+  readonly mismatchedTurns: number;
   readonly failed: number;
 }
 
@@ -40,7 +42,9 @@ export function summariseArm({ name, runs }: Arm): ArmSummary {
     modelPerQuestion: describeDistribution(timed.map(({ modelMs }) => modelMs)),
     tokensPerSecond: perSecond(total((outcome) => outcome.reasoningTokens)),
     insertedTokensPerSecond: perSecond(total((outcome) => outcome.insertedTokens)),
+    turns: total((outcome) => outcome.turns),
     writtenTurns: total((outcome) => outcome.writtenTurns),
+    mismatchedTurns: total((outcome) => outcome.mismatchedTurns),
     failed: outcomes.length - timed.length,
   };
 }

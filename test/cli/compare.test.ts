@@ -105,8 +105,8 @@ describe('ssr compare', () => {
 describe('an arm', () => {
   it('is a way of reasoning with options for the run and for the reasoning, or has a name of its own', () => {
     expect(parseArms(['ssr', 'sum=selection:alpha=0,scorer=prior-corrected'])).toMatchObject([
-      { name: 'ssr', flags: {}, reasoning: { reasoning: 'selection', scorer: 'length' } },
-      { name: 'sum', flags: { alpha: '0' }, reasoning: { reasoning: 'selection', scorer: 'prior-corrected' } },
+      { name: 'ssr', flags: { reasoning: 'selection' } },
+      { name: 'sum', flags: { reasoning: 'selection', alpha: '0', scorer: 'prior-corrected' } },
     ]);
   });
 
@@ -122,7 +122,6 @@ describe('an arm', () => {
 
   it.each([
     ['guessing', 'neither a run, nor a config, nor a way of reasoning'],
-    ['selection:scorer=best', 'scorer: '],
     ['selection:colour=red', 'selection:colour=red'],
     ['none.json', 'no such config'],
   ])('%s is refused', (spec, message) => {

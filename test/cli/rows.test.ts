@@ -26,10 +26,10 @@ describe.each(files)('configs/rows/%s', (file) => {
   });
 
   it('can be read as an arm, with a dialect and a library that exist', () => {
-    const { name, flags, reasoning } = readArmFile(`configs/rows/${file}`);
+    const { name, flags } = readArmFile(`configs/rows/${file}`);
     expect(`${name}.json`).toBe(file);
     expect(dialectFormat(String(flags.dialect)).name).toBe(row.settings.dialect);
-    expect(reasoning.reasoning).toBe(row.reasoning.reasoning);
+    expect(flags.reasoning).toBe(row.reasoning.reasoning);
     if (flags.library !== undefined) expect(existsSync(String(flags.library))).toBe(true);
   });
 

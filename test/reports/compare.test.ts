@@ -32,7 +32,9 @@ function outcome(id: string, correct: boolean | null, ms: Partial<Outcome> = {})
     modelMs: 100,
     reasoningTokens: 120,
     insertedTokens: 20,
+    turns: 1,
     writtenTurns: 0,
+    mismatchedTurns: 0,
     warm: false,
     ...ms,
   };
@@ -244,7 +246,9 @@ describe('an outcome', () => {
       modelMs: 79,
       reasoningTokens: 30,
       insertedTokens: 10,
+      turns: 2,
       writtenTurns: 0,
+      mismatchedTurns: 0,
       warm: false,
     });
   });
@@ -256,6 +260,16 @@ describe('an outcome', () => {
     // The first words of the question are shared with others: 50 of 80 positions beyond the system prompt would be too many.
     const shared = { ...first!, prefill: { ...first!.prefill, cachedTokens: 60 } };
     expect(outcomeOf(episode({ turns: [shared], systemLength: 20 })).warm).toBe(false);
+  });
+});
+
+describe('what the records say of the reasoning', () => {
+  it('is told beside the figures: fallbacks, and written thoughts that are no entry', () => {
+    const first = arm('a', [outcome('q0', true, { turns: 4, writtenTurns: 1 })]);
+    const second = arm('b', [outcome('q0', true, { turns: 3, writtenTurns: 3, mismatchedTurns: 2 })]);
+    const text = renderComparison(compareArms([first, second], options), 'terminal');
+    expect(text).toContain('a wrote its reasoning in 1 of 4 turns');
+    expect(text).toContain("2 of 3 thoughts that b wrote are no entry's text");
   });
 });
 

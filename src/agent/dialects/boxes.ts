@@ -1,16 +1,8 @@
 // Boxes as the formats write them, turned into thousandths of a picture's width and height.
-import { UsageError } from '../../errors.js';
 import { resizedSize, type Size } from '../../media/geometry.js';
 import type { ImageGeometry } from '../../types.js';
 
 export type Box = readonly [number, number, number, number];
-
-/** What is known of the pictures when an action is read: how many there are, or their sizes, question's picture first. */
-export type Pictures = number | readonly Size[];
-
-export function pictureCount(pictures: Pictures): number {
-  return typeof pictures === 'number' ? pictures : pictures.length;
-}
 
 /** A box, or why it is none. */
 export type ReadBox = { readonly box: Box; readonly reason: null } | { readonly box: null; readonly reason: string };
@@ -21,14 +13,8 @@ export function relativeBox(numbers: readonly number[], full: number): ReadBox {
   return wrong === null ? read(numbers.map((n) => (1000 * n) / full)) : { box: null, reason: wrong };
 }
 
-/**
- * Pixels of the picture as the model sees it (resized for its image tokens), cut to the picture as its own harness does.
- * Throws UsageError when only the number of pictures is known.
- */
-export function pixelBox(numbers: readonly number[], pictures: Pictures, index: number, geometry: ImageGeometry): ReadBox {
-  if (typeof pictures === 'number') {
-    throw new UsageError('boxes in pixels need the sizes of the pictures', { expected: 'sizes', found: `${pictures} pictures` });
-  }
+/** Pixels of the picture as the model sees it (resized for its image tokens), cut to the picture as its own harness does. */
+export function pixelBox(numbers: readonly number[], pictures: readonly Size[], index: number, geometry: ImageGeometry): ReadBox {
   const picture = pictures[index];
   if (picture === undefined) return { box: null, reason: `picture ${index} of ${pictures.length}` };
   const { width, height } = resizedSize(picture, geometry);

@@ -1,7 +1,7 @@
 // Dialect `mars` (SenseNova-MARS): the tools and tags of dialect `ssr`, but the picture before the question, and named search results.
 import type { Dialect, SearchResult, Segment, ToolResult } from '../../types.js';
 import { escapeOutsideText } from '../escape.js';
-import { type Pictures, pictureCount, relativeBox } from './boxes.js';
+import { relativeBox } from './boxes.js';
 import { chatml, type DialectOptions, PICTURE, replyTurn, systemTurn, userTurn, withoutStop } from './chatml.js';
 import { answerRule, firstAction, type HermesCall, invalid, numbersOf, readHermes, textSearch } from './grammar.js';
 import { isImageSearch, linesOf, thumbnailsOf } from './results.js';
@@ -14,10 +14,10 @@ export function createMarsDialect({ systemPrompt, addedTokens }: DialectOptions)
     systemTurn: () => systemTurn(systemPrompt),
     questionTurn: ({ text, images }) => userTurn({ text: `${PICTURE.repeat(images.length)}${outside(text)}`, images }),
     wrapReasoning: (text) => `<thinking>${text}</thinking>`,
-    parseAction: (text: string, pictures: Pictures) =>
+    parseAction: (text, images) =>
       firstAction(
         withoutStop(text),
-        [answerRule, { tag: 'tool_call', read: (body) => readHermes(body, (call) => toolCall(call, pictureCount(pictures))) }],
+        [answerRule, { tag: 'tool_call', read: (body) => readHermes(body, (call) => toolCall(call, images.length)) }],
         () => invalid('neither a complete <answer> nor a complete <tool_call>'),
       ),
     observation(result, imageCount, closed) {

@@ -2,7 +2,7 @@
 // It has no search.
 import type { Action, Dialect, ToolResult } from '../../types.js';
 import { escapeOutsideText } from '../escape.js';
-import { type Pictures, pictureCount, relativeBox } from './boxes.js';
+import { relativeBox } from './boxes.js';
 import { chatml, type DialectOptions, PICTURE, replyTurn, systemTurn, userTurn, withoutStop } from './chatml.js';
 import { answerRule, firstAction, invalid, numbersOf, parseObject } from './grammar.js';
 
@@ -17,11 +17,9 @@ export function createMiniO3Dialect({ systemPrompt, addedTokens }: DialectOption
     systemTurn: () => systemTurn(systemPrompt),
     questionTurn: ({ text, images }) => userTurn({ text: `${PICTURE.repeat(images.length)}\n${outside(text)}`, images }),
     wrapReasoning: (text) => `<think>${text}</think>`,
-    parseAction: (text: string, pictures: Pictures) =>
-      firstAction(
-        withoutStop(text),
-        [answerRule, { tag: 'grounding', read: (body) => grounding(body, pictureCount(pictures)) }],
-        () => invalid('neither a complete <answer> nor a complete <grounding>'),
+    parseAction: (text, images) =>
+      firstAction(withoutStop(text), [answerRule, { tag: 'grounding', read: (body) => grounding(body, images.length) }], () =>
+        invalid('neither a complete <answer> nor a complete <grounding>'),
       ),
     observation(result, imageCount, closed) {
       const images = result.kind === 'image' ? [result.image] : [];

@@ -2,7 +2,6 @@
 // tool is the answer, with or without answer tags.
 import type { Dialect, SearchResult, ToolResult } from '../../types.js';
 import { escapeOutsideText } from '../escape.js';
-import { type Pictures, pictureCount } from './boxes.js';
 import { chatml, type DialectOptions, PICTURE, replyTurn, systemTurn, userTurn, withoutStop } from './chatml.js';
 import { answerRule, firstAction, invalid, readHermes } from './grammar.js';
 import { toolCall } from './mars.js';
@@ -16,10 +15,10 @@ export function createQwenAgentDialect({ systemPrompt, addedTokens }: DialectOpt
     systemTurn: () => systemTurn(systemPrompt),
     questionTurn: ({ text, images }) => userTurn({ text: `${PICTURE.repeat(images.length)}${outside(text)}`, images }),
     wrapReasoning: (text) => `<think>${text}</think>`,
-    parseAction: (text: string, pictures: Pictures) =>
+    parseAction: (text, images) =>
       firstAction(
         withoutStop(text),
-        [answerRule, { tag: 'tool_call', read: (body) => readHermes(body, (call) => toolCall(call, pictureCount(pictures))) }],
+        [answerRule, { tag: 'tool_call', read: (body) => readHermes(body, (call) => toolCall(call, images.length)) }],
         (rest) => (rest.includes('<tool_call>') ? invalid('the tool call is not complete') : answerRule.read(rest)),
       ),
     observation(result, imageCount, closed) {

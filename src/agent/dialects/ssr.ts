@@ -20,7 +20,7 @@ export function createSsrDialect(systemPrompt: string, addedTokens: readonly str
       images,
     }),
     wrapReasoning: (text) => `<thinking>${text}</thinking>`,
-    parseAction: (text, imageCount) => parseAction(text.endsWith(END) ? text.slice(0, -END.length) : text, imageCount),
+    parseAction: (text, images) => parseAction(text.endsWith(END) ? text.slice(0, -END.length) : text, images.length),
     observation(result, imageCount, closed) {
       const body = observationBody(result, imageCount, outside);
       return {

@@ -1,24 +1,21 @@
 // The model writes an entry of the library token by token. What it wrote stays in the history as it is; the match tells which
 // entry it meant and whether it is that entry's text.
 import type { Engine, LibraryEntry, Reasoner } from '../../types.js';
-import { type Match, nearestEntry } from './match.js';
+import { nearestEntry } from './match.js';
 import { type WrittenOptions, writtenReasoner } from './written.js';
 
 export interface AutoregressiveOptions extends WrittenOptions {
   readonly library: readonly LibraryEntry[];
-  /** Sees each thought's match, so that mismatches can be counted. */
-  readonly onMatch?: (match: Match) => void;
 }
 
 export function autoregressiveReasoner(engine: Engine, options: AutoregressiveOptions): Reasoner {
-  const { library, tokenizer, tags, onMatch } = options;
+  const { library, tokenizer, tags } = options;
   const written = writtenReasoner('autoregressive', engine, options);
   return {
     ...written,
     async reason(...args) {
       const reasoning = await written.reason(...args);
-      onMatch?.(nearestEntry(thoughtText(tokenizer.decode(reasoning.ids), tags), library));
-      return reasoning;
+      return { ...reasoning, match: nearestEntry(thoughtText(tokenizer.decode(reasoning.ids), tags), library) };
     },
   };
 }

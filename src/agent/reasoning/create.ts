@@ -59,18 +59,10 @@ export interface ReasoningParts {
   readonly systemIds: readonly number[];
 }
 
-/** What happened beside the records, since the reasoner was made. */
-export interface ReasoningCounts {
-  matchedExactly: number;
-  matchedNearly: number;
-  fallbacks: number;
-}
-
 export interface CreatedReasoning {
   readonly reasoner: Reasoner;
   /** The dialect to parse actions with. */
   readonly dialect: Dialect;
-  readonly counts: ReasoningCounts;
 }
 
 /** Names of the prompt files, in configs/prompts, that a way to reason is asked with: the first leads, the second has the tools. */
@@ -82,27 +74,23 @@ export function promptFiles(reasoning: ReasoningName): readonly string[] {
 
 /** Builds a reasoner; the prior of `prior-corrected` is scored now, so that no turn's time holds it. Throws UsageError. */
 export async function createReasoning(settings: ReasoningSettings, parts: ReasoningParts): Promise<CreatedReasoning> {
-  const counts: ReasoningCounts = { matchedExactly: 0, matchedNearly: 0, fallbacks: 0 };
-  const primary = await reasonerOf(settings, parts, counts);
+  const primary = await reasonerOf(settings, parts);
   const { fallback } = settings;
-  if (fallback === undefined) return { reasoner: primary, counts, dialect: dialectOf([settings.reasoning], parts) };
+  if (fallback === undefined) return { reasoner: primary, dialect: dialectOf([settings.reasoning], parts) };
   if (!chooses(settings.reasoning) || chooses(fallback.reasoning)) {
     throw new UsageError('no such fallback', {
       expected: 'from selection or index to a way that writes',
       found: `from ${settings.reasoning} to ${fallback.reasoning}`,
     });
   }
-  const secondary = await reasonerOf({ ...settings, reasoning: fallback.reasoning }, parts, counts);
-  const reasoner = withFallback(primary, secondary, {
-    margin: fallback.margin,
-    onFallback: () => {
-      counts.fallbacks++;
-    },
-  });
-  return { reasoner, counts, dialect: dialectOf([settings.reasoning, fallback.reasoning], parts) };
+  const secondary = await reasonerOf({ ...settings, reasoning: fallback.reasoning }, parts);
+  return {
+    reasoner: withFallback(primary, secondary, { margin: fallback.margin }),
+    dialect: dialectOf([settings.reasoning, fallback.reasoning], parts),
+  };
 }
 
-async function reasonerOf(settings: ReasoningSettings, parts: ReasoningParts, counts: ReasoningCounts): Promise<Reasoner> {
+async function reasonerOf(settings: ReasoningSettings, parts: ReasoningParts): Promise<Reasoner> {
   const { reasoning } = settings;
   const { engine, library, tokenizer } = parts;
   const written = writtenOptions(settings, parts);
@@ -114,14 +102,7 @@ async function reasonerOf(settings: ReasoningSettings, parts: ReasoningParts, co
       return indexReasoner(engine, library, numbers, { ...settings, scorer: await scorerOf(settings, parts, numbers) });
     }
     case 'autoregressive':
-      return autoregressiveReasoner(engine, {
-        ...written,
-        library,
-        onMatch: ({ distance }) => {
-          if (distance === 0) counts.matchedExactly++;
-          else counts.matchedNearly++;
-        },
-      });
+      return autoregressiveReasoner(engine, { ...written, library });
     case 'freeform':
     case 'chain-of-draft':
       return writtenReasoner(reasoning, engine, written);

@@ -5,18 +5,14 @@ export interface Match {
   readonly candidate: string;
   /** Edit distance in characters (Levenshtein), white space squeezed; 0 is exact. */
   readonly distance: number;
-  /** distance / length of the longer text, 0..1. */
-  readonly share: number;
 }
 
 /** The nearest entry, the first in library order where several are. Throws RangeError for an empty library. */
 export function nearestEntry(text: string, library: readonly Pick<LibraryEntry, 'id' | 'text'>[]): Match {
   const wanted = squeeze(text);
-  const matches = library.map(({ id, text: entry }): Match => {
-    const squeezed = squeeze(entry);
-    const distance = editDistance(wanted, squeezed);
-    return { candidate: id, distance, share: distance / Math.max(wanted.length, squeezed.length, 1) };
-  });
+  const matches = library.map(
+    ({ id, text: entry }): Match => ({ candidate: id, distance: editDistance(wanted, squeeze(entry)) }),
+  );
   return matches.reduce((best, match) => (match.distance < best.distance ? match : best));
 }
 

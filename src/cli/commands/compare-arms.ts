@@ -10,7 +10,6 @@ import type { Arm, ArmRun, Facts, Outcome } from '../../reports/compare-outcome.
 import { outcomeOf } from '../../reports/compare-outcome.js';
 import { FIELDS, type FieldName } from '../options.js';
 import type { Flags } from '../settings.js';
-import { type ReasoningOptions, reasoningSchema } from './compare-reasoning.js';
 import { readArmFile } from './compare-rows.js';
 
 /** An arm before anything has run. */
@@ -21,12 +20,11 @@ export type ArmSpec =
       readonly name: string;
       readonly config: string | undefined;
       readonly flags: Flags;
-      readonly reasoning: ReasoningOptions;
     };
 
 /**
  * `[label=]results/run[,results/other-benchmark]`, `[label=]config.json` (a config or a row of configs/rows) or `[label=]reasoning[:key=value,…]`, where keys are
- * those of a config file and of reasoning. Arms of one name are numbered. Throws UsageError.
+ * those of a config file. Arms of one name are numbered. Throws UsageError.
  */
 export function parseArms(specs: readonly string[]): ArmSpec[] {
   const arms = specs.map(parseArm);
@@ -48,7 +46,7 @@ function parseArm(spec: string): ArmSpec {
   const [way = '', options = ''] = splitOnce(body, ':');
   const reasoning = way === 'ssr' ? 'selection' : way;
   if (reasonings.some((name) => name === reasoning)) {
-    return { kind: 'live', name: label ?? body, config: undefined, ...parseOptions(options, reasoning, spec) };
+    return { kind: 'live', name: label ?? body, config: undefined, flags: { reasoning, ...parseOptions(options, spec) } };
   }
   if (body.endsWith('.json')) {
     if (!existsSync(body)) throw new UsageError('no such config', { where: spec, found: body });
@@ -60,21 +58,16 @@ function parseArm(spec: string): ArmSpec {
   });
 }
 
-function parseOptions(text: string, reasoning: string, where: string): { flags: Flags; reasoning: ReasoningOptions } {
+function parseOptions(text: string, where: string): Flags {
   const flags: Flags = {};
-  const own: Record<string, string> = { reasoning };
   for (const option of text === '' ? [] : text.split(',')) {
     const [key = '', value = ''] = splitOnce(option, '=');
-    if (Object.hasOwn(FIELDS, key)) flags[key as FieldName] = value;
-    else own[key] = value;
+    if (!Object.hasOwn(FIELDS, key)) {
+      throw new UsageError('no such option of an arm', { where, found: key, expected: 'a key of a config file' });
+    }
+    flags[key as FieldName] = value;
   }
-  const parsed = reasoningSchema.safeParse(own);
-  if (parsed.success) return { flags, reasoning: parsed.data };
-  const [issue] = parsed.error.issues;
-  throw new UsageError(`${issue?.path.join('.') || 'option'}: ${issue?.message ?? 'malformed'}`, {
-    where,
-    remedy: `Options of an arm: ${Object.keys(reasoningSchema.shape).join(', ')}, or a key of a config file.`,
-  });
+  return flags;
 }
 
 function splitOnce(text: string, separator: string): [string, string] {
@@ -92,7 +85,6 @@ const manifestSchema = z.looseObject({
     prompt: text,
     library: text,
     judge: text,
-    reasoning: z.record(z.string(), z.unknown()).optional(),
   }),
   settings: z.looseObject({ concurrency: z.number().optional() }),
   plan: z.array(text),
@@ -177,7 +169,7 @@ function factsOf({ identity, settings, plan, machine }: Manifest, outcomes: read
     load: settings.concurrency === undefined ? `one question per core (${machine.cores})` : `${settings.concurrency} in flight`,
     machine: `${machine.processor}, ${machine.cores} cores`,
     other: Object.fromEntries([
-      ...[...free, ...Object.entries(identity.reasoning ?? {})].map(([key, value]) => [key, String(value)]),
+      ...free.map(([key, value]) => [key, String(value)]),
       ['prompt', identity.prompt.slice(0, 12)],
       ['library', identity.library.slice(0, 12)],
     ]),

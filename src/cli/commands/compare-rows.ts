@@ -6,7 +6,6 @@ import { z } from 'zod';
 import { UsageError } from '../../errors.js';
 import { FIELDS, type FieldName } from '../options.js';
 import type { Flags } from '../settings.js';
-import { type ReasoningOptions, reasoningSchema } from './compare-reasoning.js';
 
 const scalar = z.union([z.string(), z.number(), z.boolean()]);
 
@@ -32,22 +31,21 @@ export interface ArmFile {
   readonly name: string;
   readonly config: string | undefined;
   readonly flags: Flags;
-  readonly reasoning: ReasoningOptions;
 }
 
 /** Throws UsageError naming the file and the field. */
 export function readArmFile(path: string): ArmFile {
   const json = readJson(path);
   if (typeof json !== 'object' || json === null || !('row' in json)) {
-    return { name: basename(path, '.json'), config: path, flags: {}, reasoning: reasoningSchema.parse({}) };
+    return { name: basename(path, '.json'), config: path, flags: {} };
   }
   const { row, settings, reasoning } = check(rowSchema, json, path);
   const flags: Flags = {};
-  for (const [name, value] of Object.entries(settings)) {
-    if (!Object.hasOwn(FIELDS, name)) throw new UsageError(`settings.${name}: no such field`, { where: path });
+  for (const [name, value] of Object.entries({ ...settings, ...reasoning })) {
+    if (!Object.hasOwn(FIELDS, name)) throw new UsageError(`${name}: no such field`, { where: path });
     flags[name as FieldName] = FIELDS[name as FieldName].kind === 'path' ? resolve(dirname(path), String(value)) : String(value);
   }
-  return { name: row.name, config: undefined, flags, reasoning: check(reasoningSchema, reasoning, `${path}: reasoning`) };
+  return { name: row.name, config: undefined, flags };
 }
 
 function readJson(path: string): unknown {

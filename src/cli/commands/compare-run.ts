@@ -13,27 +13,23 @@ import { onInterrupt } from '../interrupt.js';
 import { describeRun } from '../manifest.js';
 import type { Settings } from '../options.js';
 import { createProgress } from '../progress.js';
-import { assemble, type Parts, wireParts } from '../wire.js';
+import { assemble, type Parts, type Wiring, wireParts } from '../wire.js';
 import { toolFields } from './compare-arms.js';
-import { type ReasoningOptions, type ReasoningWiring, withReasoning } from './compare-reasoning.js';
 
 export interface LiveArm {
   readonly name: string;
   readonly settings: Settings;
-  readonly reasoning: ReasoningOptions;
 }
 
 export interface LiveRun {
   /** Folder per arm, in the order given. */
   readonly folders: readonly string[];
   readonly interrupted: boolean;
-  /** What the ways of reasoning counted beside the records, per arm. */
-  readonly counts: readonly ReasoningWiring['counts'][];
 }
 
 interface OpenArm {
   readonly arm: LiveArm;
-  readonly wiring: ReasoningWiring;
+  readonly wiring: Wiring;
   readonly folder: RunFolder;
   readonly summary: ReturnType<typeof createSummary>;
 }
@@ -59,23 +55,21 @@ export async function runArms(arms: readonly LiveArm[], output: string, fresh: b
   return {
     folders: opened.map(({ folder }) => folder.path),
     interrupted: interrupt.drain.aborted,
-    counts: opened.map(({ wiring }) => wiring.counts),
   };
 }
 
 async function openArm(arm: LiveArm, path: string, fresh: boolean, opened: readonly OpenArm[]): Promise<OpenArm> {
   await checkOutput(path);
-  const { settings, reasoning } = arm;
+  const { settings } = arm;
   const parts = await withSharedTools(await wireParts(settings, process.env), settings, opened);
   const shared = sharedEngine(opened, arm);
   const engine = shared ?? (await openEngine({ settings, ...parts, environment: process.env, hooks: {} }));
   try {
-    const wiring = await withReasoning(await assemble(parts, engine, settings), settings, reasoning);
+    const wiring = await assemble(parts, engine, settings);
     const plan = planQuestions(wiring.benchmark.entries, settingsOfPlan(settings));
     const summary = createSummary({ planned: plan.length, candidates: wiring.candidates });
     const manifest = await describeRun(settings, wiring, plan, new Date());
-    const described = { ...manifest, identity: { ...manifest.identity, reasoning } };
-    const folder = await RunFolder.open(path, described, { fresh, retryErrors: false, onKept: summary.add });
+    const folder = await RunFolder.open(path, manifest, { fresh, retryErrors: false, onKept: summary.add });
     return { arm, wiring, folder, summary };
   } catch (error) {
     if (shared === undefined) await engine.close();

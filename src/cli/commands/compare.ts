@@ -93,19 +93,10 @@ async function openArms(
     if (spec.kind === 'runs') continue;
     const own = { ...fields, ...spec.flags, concurrency: '1' };
     const settings = await readSettings(own, spec.config ?? config, process.cwd());
-    live.push({ name: spec.name, settings, reasoning: spec.reasoning });
+    live.push({ name: spec.name, settings });
   }
   const run = live.length === 0 ? null : await runArms(live, output, fresh);
   if (run?.interrupted) return { arms: [], interrupted: true };
-  run?.counts.forEach(({ matchedExactly, matchedNearly, fallbacks }, i) => {
-    const name = live[i]?.name;
-    if (matchedExactly + matchedNearly > 0) {
-      process.stderr.write(
-        `${name}: ${matchedNearly} of ${matchedExactly + matchedNearly} written thoughts are no entry's text\n`,
-      );
-    }
-    if (fallbacks > 0) process.stderr.write(`${name}: ${fallbacks} turns fell back\n`);
-  });
   const folders = [...(run?.folders ?? [])];
   const arms = specs.map((spec) => readArm(spec.name, spec.kind === 'runs' ? spec.folders : [folders.shift() as string]));
   return { arms: await Promise.all(arms), interrupted: false };

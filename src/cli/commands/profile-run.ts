@@ -16,8 +16,7 @@ import type { Benchmark, Image } from '../../types.js';
 import { openEngine } from '../engine.js';
 import { onInterrupt } from '../interrupt.js';
 import { createProgress } from '../progress.js';
-import { assemble, wireParts } from '../wire.js';
-import { withReasoning } from './compare-reasoning.js';
+import { assemble, type Wiring, wireParts } from '../wire.js';
 import type { LiveArm } from './compare-run.js';
 
 export interface ProfileOptions {
@@ -37,12 +36,11 @@ const SWEEP: Omit<SweepOptions, 'repeats' | 'seed'> = {
   writtenTokens: [16, 32, 65, 110],
 };
 
-type Wired = Awaited<ReturnType<typeof withReasoning>>;
 type Entries = Benchmark['entries'];
 const clock = (): number => performance.now();
 
 export async function profileArm(
-  { name, settings, reasoning }: LiveArm,
+  { name, settings }: LiveArm,
   options: ProfileOptions,
 ): Promise<{ readonly report: ProfileReport; readonly interrupted: boolean }> {
   let [calls, generations]: [TimedCall[], TimedGeneration[]] = [[], []];
@@ -52,7 +50,7 @@ export async function profileArm(
   const engine = timedGenerations(started, clock, (timed) => generations.push(timed));
   const interrupt = onInterrupt((text) => process.stderr.write(`\n${text}\n`));
   try {
-    const wiring = await withReasoning(await assemble(parts, engine, settings), settings, reasoning);
+    const wiring = await assemble(parts, engine, settings);
     const { benchmark } = wiring;
     const sample = planQuestions(benchmark.entries, { sample: options.samples, seed: settings.seed });
     const ask = (entries: Entries, load: number, onEpisode: (episode: Episode) => void): Promise<number> =>
@@ -125,7 +123,7 @@ function withoutLogprobs(turn: Episode['turns'][number]): Episode['turns'][numbe
 
 /** Asks all questions and returns the wall time in milliseconds. */
 async function askAll(
-  { agent, benchmark, judge }: Wired,
+  { agent, benchmark, judge }: Wiring,
   entries: Entries,
   concurrency: number,
   run: { readonly seed: number; readonly drain: AbortSignal; readonly signal: AbortSignal },
@@ -137,7 +135,12 @@ async function askAll(
   return clock() - started;
 }
 
-async function sweepOf({ agent, benchmark }: Wired, sample: Entries, options: SweepOptions, signal: AbortSignal): Promise<Sweep> {
+async function sweepOf(
+  { agent, benchmark }: Wiring,
+  sample: Entries,
+  options: SweepOptions,
+  signal: AbortSignal,
+): Promise<Sweep> {
   const { engine, info, tokenizer, sampling } = agent;
   const images = await picturesOf(benchmark, sample, Math.max(...options.images));
   const available = { ...options, images: options.images.filter((count) => count <= images.length) };

@@ -70,7 +70,7 @@ Examples:
       const settings = await readSettings(own, spec.config ?? config, process.cwd());
       const output = resolve(String(fields.output ?? join('results', `profile-${settings.benchmark}-${timestamp()}`)));
       const { report, interrupted } = await profileArm(
-        { name: spec.name, settings, reasoning: spec.reasoning },
+        { name: spec.name, settings },
         {
           samples: whole(samples, '--samples', 1),
           warmUp: whole(warmUp, '--warm-up', 0),

@@ -109,8 +109,8 @@ describe('edit distance', () => {
       { id: 'b', text: 'one  two' },
       { id: 'c', text: 'three' },
     ];
-    expect(nearestEntry(' one\ntwo ', entries)).toEqual({ candidate: 'a', distance: 0, share: 0 });
-    expect(nearestEntry('thre', entries)).toEqual({ candidate: 'c', distance: 1, share: 0.2 });
+    expect(nearestEntry(' one\ntwo ', entries)).toEqual({ candidate: 'a', distance: 0 });
+    expect(nearestEntry('thre', entries)).toEqual({ candidate: 'c', distance: 1 });
   });
 });
 
