@@ -12,7 +12,7 @@ export async function main(argv: readonly string[]): Promise<number> {
       exitCode = code;
     },
   });
-  process.stdout.on('error', endQuietly);
+  if (!process.stdout.listeners('error').includes(endQuietly)) process.stdout.on('error', endQuietly);
   try {
     await program.parseAsync([...argv]);
     return exitCode;
@@ -21,8 +21,6 @@ export async function main(argv: readonly string[]): Promise<number> {
     if (!(error instanceof SsrError)) return reportBug(error);
     process.stderr.write(`ssr: ${error.message}\n`);
     return exitCodeOf(error);
-  } finally {
-    process.stdout.off('error', endQuietly);
   }
 }
 
