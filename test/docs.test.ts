@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { episodeSchema } from '../src/evaluation/records.js';
 
@@ -18,6 +19,24 @@ describe('docs/algorithm.md', () => {
   });
 });
 
+describe('documents', () => {
+  const files = [
+    'README.md',
+    'CONTRIBUTING.md',
+    'AGENTS.md',
+    ...markdownIn('docs'),
+    ...markdownIn('benchmarks'),
+    ...markdownIn('scripts'),
+  ];
+
+  it.each(files)('%s links to files that exist', (file) => {
+    const links = [...readFileSync(file, 'utf8').matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g)].map(
+      (match) => match[1] as string,
+    );
+    expect(links.filter((link) => !existsSync(join(dirname(file), link)))).toEqual([]);
+  });
+});
+
 describe('docs/formats.md', () => {
   it('names every field of an episode', () => {
     const text = readFileSync('docs/formats.md', 'utf8');
@@ -27,6 +46,15 @@ describe('docs/formats.md', () => {
     expect(missing).toEqual([]);
   });
 });
+
+/** Markdown files below a folder that belong to the project. */
+function markdownIn(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    if (entry.isDirectory())
+      return /^(?:node_modules|runs|data|\..*)$/.test(entry.name) ? [] : markdownIn(join(folder, entry.name));
+    return entry.name.endsWith('.md') ? [join(folder, entry.name)] : [];
+  });
+}
 
 /** The keys of all objects inside a schema. */
 function fieldNames(schema: unknown, names = new Set<string>()): Set<string> {
