@@ -73,7 +73,7 @@ async function overhead(): Promise<void> {
     table.push([concurrency, turns.length, fixed(harness.p50), fixed(harness.p95), fixed(engine.p50), probe.toFixed(2)]);
   }
   console.log(
-    `Harness per turn outside engine and tools; history of ${history} tokens, ${images} pictures, a server that answers at once.`,
+    `Harness per turn outside engine and tools; history of ${history} tokens, ${images} pictures of ${Math.round((await picture()).bytes.length / 1000)} kB, a server that answers at once.`,
   );
   console.log('Floor: tokenising the observation and decoding the action, which no harness can leave out.');
   console.log(`${table.toString()}\n`);
@@ -204,7 +204,7 @@ async function picture(): Promise<Image> {
       noise: { type: 'gaussian' as const, mean: 128, sigma: 40 },
     },
   };
-  return loadImage(await sharp(noise).png().toBuffer(), 'bench');
+  return loadImage(await sharp(noise).blur(12).png({ compressionLevel: 9 }).toBuffer(), 'bench');
 }
 
 function startServer(delayMs: number, tokensPerImage: number): { url: Promise<string>; stop: () => void } {
