@@ -75,7 +75,7 @@ def torch_loss(batch: list[ReferenceTrajectory], settings: ObjectiveSettings) ->
         total = total + trajectory_loss(turns, float(advantage), ALPHA, TAU, settings, Statistics())
     loss = total / len(batch)
     loss.backward()
-    return float(loss), [np.zeros(leaf.shape) if leaf.grad is None else leaf.grad.numpy() for leaf in leaves]
+    return float(loss.detach()), [np.zeros(leaf.shape) if leaf.grad is None else leaf.grad.numpy() for leaf in leaves]
 
 
 def finite_differences(batch: list[ReferenceTrajectory], settings: ReferenceSettings, step: float = 1e-6) -> list[np.ndarray]:

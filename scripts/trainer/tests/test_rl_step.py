@@ -15,16 +15,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 from ssr_trainer.images import ImageSpec
 from ssr_trainer.micro import texts
 from ssr_trainer.objectives import ObjectiveSettings, advantages
 from ssr_trainer.rl_config import RlConfig, RlOptimiserSettings
 from ssr_trainer.rl_policy import TokenScorer
 from ssr_trainer.rl_rows import RowPacker
-from ssr_trainer.rl_step import Update, apply_minibatch, share_passes
+from ssr_trainer.rl_step import Diverged, Update, apply_minibatch, share_passes
 from ssr_trainer.rollouts import Minibatch, read_minibatch
 from ssr_trainer.train_rl import Trainer, load_policy
-from accelerate import Accelerator
 
 GOLDEN = texts.REPOSITORY / "test/golden/rollouts/micro"
 OPTIMISER = RlOptimiserSettings(learning_rate=1e-3, clip_norm=1e9)
@@ -124,6 +124,16 @@ def test_masked_trajectories_train_nothing_and_do_not_count(scorer: TokenScorer,
     # Those four had no spread: only the number of trajectories differs.
     assert figures["loss"] == pytest.approx(whole["loss"] * 16 / 12, abs=1e-6)
     torch.testing.assert_close(gradients[0], unmasked[0] * 16 / 12, atol=1e-5, rtol=1e-4)
+
+
+def test_a_loss_that_is_no_number_is_refused_before_the_step(scorer: TokenScorer, golden: Minibatch) -> None:
+    first = golden.rollouts[0]
+    turns = (replace(first.turns[0], action_log_probs=(float("nan"),) * first.turns[0].action), *first.turns[1:])
+    update = update_of(scorer)
+    with pytest.raises(Diverged, match="finite numbers at step 7, got loss nan"):
+        apply_minibatch(update, replace(golden, rollouts=(replace(first, turns=turns), *golden.rollouts[1:])), 7)
+    assert not hasattr(update.optimiser, "gradients"), "no step was taken"
+    update.optimiser.zero_grad()
 
 
 def test_freeform_trains_written_reasoning_token_by_token(scorer: TokenScorer, golden: Minibatch) -> None:

@@ -26,7 +26,6 @@ class Header:
     alpha: float
     tau: float
     temperature: float
-    group: int
     image_pad_id: int
     candidate_names: tuple[str, ...]
     candidates: tuple[tuple[int, ...], ...]
@@ -55,7 +54,6 @@ class Rollout:
     id: str
     question: str
     reward: float | None
-    correct: bool | None
     ids: tuple[int, ...]
     images: tuple[Path, ...]
     turns: tuple[RolloutTurn, ...]
@@ -97,7 +95,6 @@ def _header(raw: dict[str, Any]) -> Header:
         alpha=raw["alpha"],
         tau=raw["tau"],
         temperature=raw["temperature"],
-        group=raw["group"],
         image_pad_id=raw["imagePadId"],
         candidate_names=tuple(candidate["id"] for candidate in candidates),
         candidates=tuple(tuple(candidate["ids"]) for candidate in candidates),
@@ -113,7 +110,7 @@ def _rollout(raw: dict[str, Any], header: Header, folder: Path) -> Rollout:
     if pads != len(images):
         raise ValueError(f"expected one picture per image_pad of {raw['id']}, got {pads} pads and {len(images)} pictures")
     turns = tuple(_turn(turn, ids, header) for turn in raw["turns"])
-    return Rollout(raw["id"], raw["question"], raw["reward"]["total"], raw["correct"], ids, images, turns)
+    return Rollout(raw["id"], raw["question"], raw["reward"]["total"], ids, images, turns)
 
 
 def _turn(raw: dict[str, Any], ids: tuple[int, ...], header: Header) -> RolloutTurn:
