@@ -39,14 +39,15 @@ class TwinTask:
     def __init__(self, encoder: Encoder, batches: BatchSettings, seed: int, held_out_per_type: int) -> None:
         self._encoder, self._batches, self._seed = encoder, batches, seed
         self._filler_id = encoder.ids("\n")[0]
-        rng = np.random.default_rng([seed, DEVELOPMENT_TRACES])
-        self._held_out = [written_row(q, rng, encoder) for q in development_questions(seed, held_out_per_type)]
+        self._free = True
+        self._held_out = {free: self._development_rows(held_out_per_type, free) for free in (True, False)}
 
     def backward(self, model: Qwen3VLForConditionalGeneration, step: int) -> dict[str, float]:
         rng = np.random.default_rng([self._seed, TRAINING_TRACES, step])
         questions = training_questions(self._seed, step, self._batches.trajectories_per_step)
-        free = step < FREE_WORDING_STEPS
-        rows = sorted((written_row(q, rng, self._encoder, free=free) for q in questions), key=lambda row: len(row.ids))
+        self._free = step < FREE_WORDING_STEPS
+        rows = [written_row(question, rng, self._encoder, free=self._free) for question in questions]
+        rows.sort(key=lambda row: len(row.ids))
         sums = {"loss": 0.0, "trace_loss": 0.0, "action_loss": 0.0}
         for start in range(0, len(rows), self._batches.rows_per_pass):
             batch = collate(rows[start : start + self._batches.rows_per_pass], self._filler_id)
@@ -58,13 +59,14 @@ class TwinTask:
 
     @torch.no_grad()
     def evaluate(self, model: Qwen3VLForConditionalGeneration) -> dict[str, float]:
-        """On gold traces: nats per trace token (free wording keeps it above zero), and actions whose tokens are all greedy.
+        """On gold traces worded as in the last step: nats per trace token, and actions whose tokens are all greedy.
 
-        A gold trace gives the answer away, so this is no success rate: that takes the real loop (`publish`).
+        Wording cannot be foreseen, so the nats stay above zero. A gold trace gives the answer away, so the other figure is no
+        success rate: that takes the real loop (`twin_publish`).
         """
         model.eval()
         turns: list[TurnResult] = []
-        ordered = sorted(self._held_out, key=lambda row: len(row.ids))
+        ordered = sorted(self._held_out[self._free], key=lambda row: len(row.ids))
         for start in range(0, len(ordered), self._batches.rows_per_pass):
             batch = collate(ordered[start : start + self._batches.rows_per_pass], self._filler_id)
             turns += [turn for row in forward_turns(model, batch, TWIN_LOSS.alpha) for turn in row]
@@ -74,6 +76,10 @@ class TwinTask:
             "trace_nats": -sum(float(turn.chosen_log_probs.sum()) for turn in turns) / tokens,
             "action": sum(bool(turn.action_is_greedy.all()) for turn in turns) / len(turns),
         }
+
+    def _development_rows(self, per_type: int, free: bool) -> list[PackedRow]:
+        rng = np.random.default_rng([self._seed, DEVELOPMENT_TRACES])
+        return [written_row(q, rng, self._encoder, free=free) for q in development_questions(self._seed, per_type)]
 
 
 def written_row(question: Question, rng: np.random.Generator, encoder: Encoder, *, free: bool = False) -> PackedRow:

@@ -46,10 +46,10 @@ Measured by `ssr eval --reasoning freeform` with the real loop and real tools, g
    {free} steps each sentence draws its own, then each trajectory keeps to one way of wording. Loss per turn: mean token loss over the trace plus mean token loss over the action; no candidates. AdamW, rate {rate}, warm-up, constant, cosine to a tenth, as there.
 
 SFT took {minutes:.0f} minutes on a share of one CPU core.
-Repeat: `scripts/trainer/.venv/bin/python -m ssr_trainer.micro.train --reasoning freeform --seed {seed}` (drills are trained first if the run has none), then `python -m ssr_trainer.micro.twin_publish --run scripts/trainer/runs/micro-seed-{seed}`.
+Repeat: `scripts/trainer/.venv/bin/python -m ssr_trainer.micro.train --reasoning freeform --seed {seed}` (drills are trained first if the run has none), then `scripts/trainer/.venv/bin/python -m ssr_trainer.micro.twin_publish --run scripts/trainer/runs/micro-seed-{seed}`.
 
 ## Curve
-On gold traces of questions with development names: nats per trace token (the way of wording is unforeseeable, so it stays above zero), and the share of actions whose tokens are all greedy. A gold trace gives the answer away, so the last column is no success rate.
+On gold traces of questions with development names: nats per trace token (wording cannot be foreseen, so it stays above zero; traces are worded freely up to step {free}), and the share of actions whose tokens are all greedy. A gold trace gives the answer away, so the last column is no success rate.
 
 {curve}
 
@@ -57,8 +57,8 @@ On gold traces of questions with development names: nats per trace token (the wa
 Ask it with the prompt `configs/prompts/micro.txt` and allow about {thought} tokens for a trace and {action} for an action: the context has 2048 positions, and a turn starts only where its whole allowance fits.
 
 ## Limits
-As for the micro checkpoint. What differs from it beside the reasoning: no candidate is scored in training, so the selection loss's branches are absent, and sequences are longer, so a step takes longer. The traces were revised on development questions: without the place of the tile in the trace, or
-with free wording only, the crop's region was not learnt. Optimiser, rates and batches were not tuned for it.
+As for the micro checkpoint. What differs from it beside the reasoning: no candidate is scored in training, so the selection loss's branches are absent, and sequences are longer, so a step takes longer. The traces were revised twice on development questions, since the region of the crop was not learnt:
+they did not say where the tile is (given up after 700 steps), and every sentence drew its own wording (given up after {free} steps). Optimiser, rates and batches were not tuned for it.
 Licence: Apache-2.0, as the project.
 """
 
