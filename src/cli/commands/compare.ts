@@ -8,7 +8,8 @@ import { type Condition, conditions } from '../../reports/compare-alike.js';
 import { type CompareFormat, renderComparison } from '../../reports/compare-formats.js';
 import type { Arm } from '../../reports/compare-outcome.js';
 import { type CommandContext, EXIT } from '../exit.js';
-import { FIELDS, type Field, type FieldName, flagOf } from '../options.js';
+import { fieldOption } from '../field-option.js';
+import { FIELDS, type FieldName } from '../options.js';
 import { type Flags, readSettings } from '../settings.js';
 import { type ArmSpec, parseArms, readArm } from './compare-arms.js';
 import { type LiveArm, runArms } from './compare-run.js';
@@ -35,11 +36,8 @@ export function addCompareCommand(program: Command, context: CommandContext): vo
   const command = program
     .command('compare <arm> <arms...>')
     .description('arms on the same questions: paired success and latency, with tests and intervals');
-  for (const [name, { kind, placeholder, help }] of Object.entries(FIELDS) as [FieldName, Field][]) {
-    if (!PER_ARM.includes(name))
-      command.addOption(
-        new Option(kind === 'switch' ? flagOf(name) : `${flagOf(name)} <${placeholder}>`, `${help} (arms that run now)`),
-      );
+  for (const name of Object.keys(FIELDS) as FieldName[]) {
+    if (!PER_ARM.includes(name)) command.addOption(fieldOption(name, ' (arms that run now)'));
   }
   command
     .option('--config <file>', 'JSON file with the fields that arms share')

@@ -1,19 +1,20 @@
 // `ssr eval`: the command line of a run.
 import { join, resolve } from 'node:path';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { UsageError } from '../../errors.js';
 import { type EvaluateFlags, evaluate } from '../evaluate.js';
 import { allBenchmarks, evaluateMany } from '../evaluate-many.js';
 import type { CommandContext } from '../exit.js';
-import { FIELDS, type Field, type FieldName, flagOf } from '../options.js';
+import { fieldOption } from '../field-option.js';
+import { FIELDS, type FieldName } from '../options.js';
 import { type Flags, readSettings } from '../settings.js';
 
 type EvalFlags = Flags & EvaluateFlags & { readonly config?: string; readonly repeat: string };
 
 export function addEvalCommand(program: Command, context: CommandContext): void {
   const command = program.command('eval').description('run a benchmark: Algorithm 1 on every question, then the report');
-  for (const [name, { kind, placeholder, help }] of Object.entries(FIELDS) as [FieldName, Field][]) {
-    command.addOption(new Option(kind === 'switch' ? flagOf(name) : `${flagOf(name)} <${placeholder}>`, help));
+  for (const name of Object.keys(FIELDS) as FieldName[]) {
+    command.addOption(fieldOption(name));
   }
   command
     .option('--config <file>', 'JSON file with the same fields (maxTurns for --max-turns); flags win over it')

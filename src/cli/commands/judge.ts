@@ -1,12 +1,13 @@
 // `ssr judge`: a finished run judged, or judged again, without its engine; and how far the two judges agree.
 import { resolve } from 'node:path';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type { Rate } from '../../evaluation/statistics.js';
 import { createCounter } from '../counter.js';
 import { type CommandContext, EXIT } from '../exit.js';
+import { fieldOption } from '../field-option.js';
 import { withSystemErrors } from '../folders.js';
 import { type JudgedRun, judgeRun } from '../judge-run.js';
-import { FIELDS, type FieldName, flagOf } from '../options.js';
+import type { FieldName } from '../options.js';
 import { type Flags, parseFlags } from '../settings.js';
 import { stoppable } from '../stoppable.js';
 
@@ -27,8 +28,7 @@ export function addJudgeCommand(program: Command, context: CommandContext): void
     .command('judge <runs...>')
     .description('judge the answers of finished runs again, without their engine');
   for (const name of JUDGE_FIELDS) {
-    const { kind, placeholder, help } = FIELDS[name];
-    command.addOption(new Option(kind === 'switch' ? flagOf(name) : `${flagOf(name)} <${placeholder}>`, help));
+    command.addOption(fieldOption(name));
   }
   command
     .option('--compare', 'only print how far the judge agrees with the verdicts of the run; change nothing')

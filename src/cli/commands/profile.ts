@@ -5,7 +5,8 @@ import { type Command, Option } from 'commander';
 import { SsrError, UsageError } from '../../errors.js';
 import { type ProfileFormat, renderProfile } from '../../reports/profile-tables.js';
 import { type CommandContext, EXIT } from '../exit.js';
-import { FIELDS, type Field, type FieldName, flagOf } from '../options.js';
+import { fieldOption } from '../field-option.js';
+import { FIELDS, type FieldName } from '../options.js';
 import { type Flags, readSettings } from '../settings.js';
 import { parseArms } from './compare-arms.js';
 import { profileArm } from './profile-run.js';
@@ -35,9 +36,8 @@ export function addProfileCommand(program: Command, context: CommandContext): vo
   const command = program
     .command('profile [arm]')
     .description('latency phase by phase on a stratified sample; --sweep shows how the cost grows');
-  for (const [name, { kind, placeholder, help }] of Object.entries(FIELDS) as [FieldName, Field][]) {
-    if (!OWN.includes(name))
-      command.addOption(new Option(kind === 'switch' ? flagOf(name) : `${flagOf(name)} <${placeholder}>`, help));
+  for (const name of Object.keys(FIELDS) as FieldName[]) {
+    if (!OWN.includes(name)) command.addOption(fieldOption(name));
   }
   command
     .option('--config <file>', 'JSON file with the same fields')

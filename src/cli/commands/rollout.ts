@@ -1,12 +1,13 @@
 // `ssr rollout`: one minibatch of Algorithm 2 as a folder for the trainer.
 import { relative } from 'node:path';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { UsageError } from '../../errors.js';
 import { writeMinibatch } from '../../training/minibatch.js';
 import { describeRollout } from '../../training/progress.js';
 import { DEFAULT_REWARDS } from '../../training/rewards.js';
 import { type CommandContext, EXIT } from '../exit.js';
-import { FIELDS, type Field, type FieldName, flagOf } from '../options.js';
+import { fieldOption } from '../field-option.js';
+import { FIELDS, type FieldName } from '../options.js';
 import { rollOutFrom, streamOf } from '../rollout.js';
 import { type Flags, readSettings } from '../settings.js';
 import { stoppable } from '../stoppable.js';
@@ -27,9 +28,9 @@ const UNUSED: readonly FieldName[] = ['limit', 'sample', 'ids', 'minSuccess', 'm
 
 export function addRolloutCommand(program: Command, context: CommandContext): void {
   const command = program.command('rollout').description('draw one minibatch of trajectories for training by reinforcement');
-  for (const [name, { kind, placeholder, help }] of Object.entries(FIELDS) as [FieldName, Field][]) {
+  for (const name of Object.keys(FIELDS) as FieldName[]) {
     if (UNUSED.includes(name)) continue;
-    command.addOption(new Option(kind === 'switch' ? flagOf(name) : `${flagOf(name)} <${placeholder}>`, help));
+    command.addOption(fieldOption(name));
   }
   command
     .option('--config <file>', 'JSON file with the same fields; flags win over it')

@@ -1,7 +1,7 @@
 // `ssr tool`: tries one tool by hand, and prints what the model would be shown. `ssr tools`: moves recordings between machines.
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { createSsrDialect } from '../../agent/dialects/ssr.js';
 import { loadTokenizer } from '../../agent/tokenizer.js';
 import { DataError, UsageError } from '../../errors.js';
@@ -10,7 +10,8 @@ import { recordOf, type ToolRequest, tryTool } from '../../tools/by-hand.js';
 import { exportStore, importStore, storeStatistics } from '../../tools/recording/snapshot.js';
 import type { Image, Tokenizer } from '../../types.js';
 import { defaultModel } from '../defaults.js';
-import { DEFAULTS, FIELDS, type FieldName, flagOf } from '../options.js';
+import { fieldOption } from '../field-option.js';
+import { DEFAULTS, type FieldName } from '../options.js';
 import { type Flags, parseFlags } from '../settings.js';
 import { type OwnTools, openTools, type ToolSettings } from '../tools.js';
 
@@ -48,8 +49,7 @@ export function addToolCommands(program: Command): void {
   const add = (usage: string, description: string, example: string): Command => {
     const command = tool.command(usage).description(description);
     for (const name of TOOL_FIELDS) {
-      const { kind, placeholder, help } = FIELDS[name];
-      command.addOption(new Option(kind === 'switch' ? flagOf(name) : `${flagOf(name)} <${placeholder}>`, help));
+      command.addOption(fieldOption(name));
     }
     return command.option('--json', 'print the record').addHelpText('after', `\nExample:\n  ${example}`);
   };
