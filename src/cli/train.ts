@@ -125,7 +125,7 @@ function loopParts(
     },
     async evaluate(engine, step) {
       const known = journal.evaluations.find((evaluation) => evaluation.step === step);
-      if (known) return null;
+      if (known) return rateOf(known.successes, known.n);
       const rate = await heldOutSuccess(engine, heldOut, config.heldOut.limit, signal);
       await journal.noteEvaluation(step, rate);
       return rate;
@@ -158,9 +158,12 @@ async function heldOutSuccess(
     n++;
     if (episode.correct) successes++;
   }
-  return n === 0
-    ? { successes, n, rate: null, interval: null }
-    : { successes, n, rate: successes / n, interval: wilsonInterval(successes, n) };
+  return rateOf(successes, n);
+}
+
+function rateOf(successes: number, n: number): Rate {
+  if (n === 0) return { successes, n, rate: null, interval: null };
+  return { successes, n, rate: successes / n, interval: wilsonInterval(successes, n) };
 }
 
 async function drive(loop: AsyncGenerator<StepRecord, LoopEnd>, journal: Journal, say: (line: string) => void): Promise<LoopEnd> {

@@ -17,8 +17,8 @@ export interface LoopParts {
   rollOut(engine: Engine, step: number): Promise<RolledOut>;
   /** Writes the minibatch and returns its folder. */
   store(rolledOut: RolledOut): Promise<string>;
-  /** Success on the fixed held-out questions; null where this step was evaluated by an earlier run of the same folder. */
-  evaluate(engine: Engine, step: number): Promise<Rate | null>;
+  /** Success on the fixed held-out questions; what a run that is continued has measured at this step already is not measured again. */
+  evaluate(engine: Engine, step: number): Promise<Rate>;
   keepBest(position: Position, success: Rate): Promise<void>;
   readonly clock: () => number;
 }

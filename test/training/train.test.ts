@@ -50,7 +50,12 @@ describe('training by reinforcement', () => {
     expect(second.said[0]).toBe('Continuing after step 1.');
     await expect(trained(path, { seed: 8 })).rejects.toThrow(/holds a run with another seed; expected 1, found 8/);
     const rows = (await readFile(join(run, 'curves.csv'), 'utf8')).trim().split('\n');
-    expect(rows.map((row) => row.split(',')[0])).toEqual(['step', '0', '1', '2']);
+    expect(rows.map((row) => row.split(',').slice(0, 3).join(' '))).toEqual([
+      'step held_out_success held_out_n',
+      '0 1 3',
+      '1 1 3',
+      '2 1 3',
+    ]);
     const evaluations = (await readFile(join(run, 'evaluations.jsonl'), 'utf8')).trim().split('\n');
     expect(evaluations).toHaveLength(3);
   }, 60_000);
