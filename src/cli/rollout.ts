@@ -31,11 +31,21 @@ export async function rollOutFrom(sources: readonly Wiring[], settings: Settings
     seed,
     alpha,
     tau,
-    reasoning: 'ssr',
+    reasoning: trainedReasoning(settings),
     library: { name: first.library.name, candidates: first.candidates },
     concurrency,
     breaker: createBreaker({ unavailableInARow: Math.max(3, concurrency), maxErrorRate: null }),
     clock: () => performance.now(),
+  });
+}
+
+/** The trainer knows S as a length-normalised sum, and thoughts that the model wrote freely. Throws UsageError for others. */
+export function trainedReasoning({ reasoning, scorer, fallback }: Settings): 'ssr' | 'freeform' {
+  if (fallback === undefined && reasoning === 'freeform') return 'freeform';
+  if (fallback === undefined && reasoning === 'selection' && scorer === 'length') return 'ssr';
+  throw new UsageError('this way to reason cannot be trained', {
+    expected: 'selection with the scorer length, or freeform, without a fallback',
+    found: `${reasoning} with the scorer ${scorer}${fallback === undefined ? '' : `, falling back to ${fallback}`}`,
   });
 }
 

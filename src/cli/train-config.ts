@@ -99,11 +99,12 @@ export function trainerCommand({ trainer }: Pick<TrainConfig, 'trainer'>): reado
 }
 
 /** train_rl.py's own configuration; RlConfig describes it. */
-export function trainerConfig(config: TrainConfig, objective: string): Record<string, unknown> {
+export function trainerConfig(config: TrainConfig, objective: string, reasoning: string): Record<string, unknown> {
   const { model, seed, trainer } = config;
   return {
     seed,
     ...trainer.options,
+    reasoning,
     model,
     run: 'trainer',
     objective: { ...trainer.objective, objective },

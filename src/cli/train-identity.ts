@@ -45,6 +45,5 @@ function identityOfTraining(config: TrainConfig, objective: string, settings: Se
     prompt: settings.prompt,
     trainerObjective: trainer.objective,
     optimiser: trainer.optimiser,
-    reasoning: trainer.options.reasoning ?? 'ssr',
   };
 }

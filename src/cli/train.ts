@@ -16,7 +16,7 @@ import type { Engine } from '../types.js';
 import { createHandOver } from './hand-over.js';
 import type { Environment } from './judge.js';
 import type { Settings } from './options.js';
-import { rollOutFrom, streamOf } from './rollout.js';
+import { rollOutFrom, streamOf, trainedReasoning } from './rollout.js';
 import { completeSettings } from './settings.js';
 import { rewardsOf, type TrainConfig, trainerCommand, trainerConfig } from './train-config.js';
 import { requireSameTraining } from './train-identity.js';
@@ -48,7 +48,10 @@ export async function train(request: TrainRequest): Promise<LoopEnd> {
   try {
     await requireSameTraining(config, objective, first.settings);
     const settingsFile = join(config.run, 'trainer.json');
-    await writeFile(settingsFile, `${JSON.stringify(trainerConfig(config, objective), null, 2)}\n`);
+    await writeFile(
+      settingsFile,
+      `${JSON.stringify(trainerConfig(config, objective, trainedReasoning(first.settings)), null, 2)}\n`,
+    );
     const [command = '', ...words] = trainerCommand(config);
     const trainer = await TrainerProcess.launch({
       command,

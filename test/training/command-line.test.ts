@@ -32,6 +32,9 @@ it('says what a command lacks', async () => {
     exitCode: 1,
     stderr: expect.stringMatching(/no place for the minibatch; expected --output FOLDER/),
   });
+  const words = ['--questions', '1', '--group', '2', '--output', join(tmpdir(), 'ssr-none')];
+  const other = await ssr('rollout', '--benchmark', 'micro', '--split', 'dev', '--reasoning', 'none', ...words);
+  expect(other.stderr).toMatch(/this way to reason cannot be trained; expected selection .* found none/);
   const noCount = await ssr('rollout', '--benchmark', 'micro', '--output', 'x', '--group', '0');
   expect(noCount.stderr).toMatch(/--group: not a count; expected a whole number, at least 1, found 0/);
 });
