@@ -8,7 +8,7 @@ console.log(`launched with ${flags.join(' ')}`);
 console.error(`retokenise: ${process.env.SGLANG_MM_AVOID_RETOKENIZE}`);
 
 if (behaviour === 'crash') {
-  for (let i = 0; i < 30; i++) console.log(`loading ${i}`);
+  for (let i = 0; i < 30; i++) console.error(`loading ${i}`);
   console.error('RuntimeError: no GPU');
   process.exit(3);
 }
