@@ -62,7 +62,10 @@ def main() -> None:
             trainer.say(trainer.step(folder))
         except Diverged as error:
             trainer.say({"diverged": str(error), "step": trainer.finished})
-            return
+            break
+    # All together: a process that leaves first breaks the connection of one that still saves.
+    trainer.accelerator.wait_for_everyone()
+    trainer.accelerator.end_training()
 
 
 class Trainer:
