@@ -9,7 +9,7 @@ export interface WorkSummary {
   readonly ratio: number | null;
   readonly cachedTokens: number;
   readonly imagesEncoded: number;
-  /** New tokens sampled as actions. */
+  /** New tokens: actions, and thoughts that the model wrote. */
   readonly generatedTokens: number;
 }
 
@@ -21,7 +21,7 @@ export function createWork() {
       work.floorTokens += floorTokens(episode);
       work.computedTokens += episode.system?.computedTokens ?? 0;
       for (const { prefill, reasoning, action } of episode.turns) {
-        work.generatedTokens += action.length;
+        work.generatedTokens += action.length + (reasoning.written?.length ?? 0);
         for (const usage of [prefill, reasoning.usage, action.usage]) {
           work.computedTokens += usage.computedTokens;
           work.cachedTokens += usage.cachedTokens;
