@@ -6,33 +6,39 @@ import { createTools, type Tools } from '../tools/create.js';
 import type { ImageSearchOptions, PagesOptions, RecordingOptions, TextSearchOptions } from '../tools/options.js';
 import type { Benchmark, Tokenizer, Toolbox } from '../types.js';
 import type { Environment } from './judge.js';
-import type { Settings } from './options.js';
+import type { FieldName, Settings } from './options.js';
 
-/** The fields that tools depend on; `ssr tool` has no others. */
-export type ToolSettings = Pick<
-  Settings,
-  | 'textSearch'
-  | 'textSearchUrl'
-  | 'textCorpus'
-  | 'textResults'
-  | 'imageSearch'
-  | 'imageSearchUrl'
-  | 'imageSearchPath'
-  | 'imageHost'
-  | 'imageThumbnails'
-  | 'imageResults'
-  | 'searchLanguage'
-  | 'searchCountry'
-  | 'pages'
-  | 'pageTokens'
-  | 'summaryUrl'
-  | 'summaryModel'
-  | 'tools'
-  | 'toolStore'
-  | 'replayLatency'
-  | 'maxPaidCalls'
-  | 'allowHosts'
->;
+/** Fields that decide what tools give back. */
+export const RESULT_FIELDS = [
+  'textSearch',
+  'textSearchUrl',
+  'textCorpus',
+  'textResults',
+  'imageSearch',
+  'imageSearchUrl',
+  'imageSearchPath',
+  'imageHost',
+  'imageThumbnails',
+  'imageResults',
+  'searchLanguage',
+  'searchCountry',
+  'pages',
+  'pageTokens',
+  'summaryUrl',
+  'summaryModel',
+] as const satisfies readonly FieldName[];
+
+/** All fields that tools depend on; `ssr tool` has no others. */
+export const TOOL_FIELDS = [
+  ...RESULT_FIELDS,
+  'tools',
+  'toolStore',
+  'replayLatency',
+  'maxPaidCalls',
+  'allowHosts',
+] as const satisfies readonly FieldName[];
+
+export type ToolSettings = Pick<Settings, (typeof TOOL_FIELDS)[number]>;
 
 /** A benchmark's own searches and the version of their corpus. */
 export interface OwnTools extends Toolbox {

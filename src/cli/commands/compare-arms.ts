@@ -10,6 +10,7 @@ import type { Arm, ArmRun, Facts, Outcome } from '../../reports/compare-outcome.
 import { outcomeOf } from '../../reports/compare-outcome.js';
 import { FIELDS, type FieldName } from '../options.js';
 import type { Flags } from '../settings.js';
+import { RESULT_FIELDS } from '../tools.js';
 import { readArmFile } from './compare-rows.js';
 
 /** An arm before anything has run. */
@@ -92,28 +93,8 @@ const manifestSchema = z.looseObject({
 });
 type Manifest = z.infer<typeof manifestSchema>;
 
-/** Settings that decide what tools give back. */
-export const toolFields = [
-  'textSearch',
-  'textSearchUrl',
-  'textCorpus',
-  'textResults',
-  'imageSearch',
-  'imageSearchUrl',
-  'imageSearchPath',
-  'imageHost',
-  'imageThumbnails',
-  'imageResults',
-  'searchLanguage',
-  'searchCountry',
-  'pages',
-  'pageTokens',
-  'summaryUrl',
-  'summaryModel',
-] as const satisfies readonly FieldName[];
-
 /** Settings that belong to a named condition, or to none. */
-const NAMED: readonly string[] = [...toolFields, 'benchmark', 'split', 'engine', 'judge', 'limit', 'sample'];
+const NAMED: readonly string[] = [...RESULT_FIELDS, 'benchmark', 'split', 'engine', 'judge', 'limit', 'sample'];
 
 /** Reads finished runs as one arm; throws DataError for what is no run or not finished. */
 export async function readArm(name: string, folders: readonly string[]): Promise<Arm> {
@@ -161,9 +142,9 @@ function factsOf({ identity, settings, plan, machine }: Manifest, outcomes: read
     judge: identity.judge,
     model: `${engine.model} ${engine.weights}`,
     engine: `${engine.engine} ${engine.version}`,
-    tools: toolFields
-      .flatMap((name) => (identity.settings[name] === undefined ? [] : `${name} ${identity.settings[name]}`))
-      .join(', '),
+    tools: RESULT_FIELDS.flatMap((name) =>
+      identity.settings[name] === undefined ? [] : `${name} ${identity.settings[name]}`,
+    ).join(', '),
     // What was measured, not what was meant.
     cache: warm === 0 ? 'no question asked before' : 'questions asked before',
     load: settings.concurrency === undefined ? `one question per core (${machine.cores})` : `${settings.concurrency} in flight`,

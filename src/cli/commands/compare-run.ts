@@ -13,8 +13,8 @@ import { onInterrupt } from '../interrupt.js';
 import { describeRun } from '../manifest.js';
 import type { Settings } from '../options.js';
 import { createProgress } from '../progress.js';
+import { RESULT_FIELDS } from '../tools.js';
 import { assemble, type Parts, type Wiring, wireParts } from '../wire.js';
-import { toolFields } from './compare-arms.js';
 
 export interface LiveArm {
   readonly name: string;
@@ -88,7 +88,7 @@ async function withSharedTools(parts: Parts, settings: Settings, opened: readonl
 }
 
 function toolKey(settings: Settings): string {
-  const fields = [...toolFields, 'tools', 'toolStore', 'benchmark', 'split', 'data'] as const;
+  const fields = [...RESULT_FIELDS, 'tools', 'toolStore', 'benchmark', 'split', 'data'] as const;
   return JSON.stringify(fields.map((name) => settings[name] ?? null));
 }
 

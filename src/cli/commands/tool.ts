@@ -11,36 +11,11 @@ import { exportStore, importStore, storeStatistics } from '../../tools/recording
 import type { Image, Tokenizer } from '../../types.js';
 import { defaultModel } from '../defaults.js';
 import { fieldOption } from '../field-option.js';
-import { DEFAULTS, type FieldName } from '../options.js';
+import { DEFAULTS } from '../options.js';
 import { type Flags, parseFlags } from '../settings.js';
-import { type OwnTools, openTools, type ToolSettings } from '../tools.js';
+import { type OwnTools, openTools, TOOL_FIELDS, type ToolSettings } from '../tools.js';
 
 type ToolFlags = Flags & { readonly json?: boolean };
-
-const TOOL_FIELDS = [
-  'textSearch',
-  'textSearchUrl',
-  'textCorpus',
-  'textResults',
-  'imageSearch',
-  'imageSearchUrl',
-  'imageSearchPath',
-  'imageHost',
-  'imageThumbnails',
-  'imageResults',
-  'searchLanguage',
-  'searchCountry',
-  'pages',
-  'pageTokens',
-  'summaryUrl',
-  'summaryModel',
-  'tools',
-  'toolStore',
-  'replayLatency',
-  'maxPaidCalls',
-  'allowHosts',
-  'model',
-] as const satisfies readonly FieldName[];
 
 const NO_OWN_TOOLS: OwnTools = { version: '' };
 
@@ -48,7 +23,7 @@ export function addToolCommands(program: Command): void {
   const tool = program.command('tool').description('try a tool by hand: the observation as the model would see it');
   const add = (usage: string, description: string, example: string): Command => {
     const command = tool.command(usage).description(description);
-    for (const name of TOOL_FIELDS) {
+    for (const name of [...TOOL_FIELDS, 'model'] as const) {
       command.addOption(fieldOption(name));
     }
     return command.option('--json', 'print the record').addHelpText('after', `\nExample:\n  ${example}`);
