@@ -1,6 +1,8 @@
 // What the harness itself costs per turn, beside the engine and the tools: real runs against a server that answers at once
 // (overhead) and against one that takes a fixed time per call (how much of the ideal throughput is reached).
 //   npm run bench:overhead -- [--questions 128] [--history 6000] [--images 2] [--delay 50]
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
@@ -14,7 +16,9 @@ import { createHarness } from '../../src/agent/harness.js';
 import { loadLibrary, tokeniseLibrary } from '../../src/agent/library.js';
 import { selectionReasoner } from '../../src/agent/reasoning/selection.js';
 import { loadTokenizer } from '../../src/agent/tokenizer.js';
+import type { CallRecord } from '../../src/engines/sglang/calls.js';
 import { createSglangEngine } from '../../src/engines/sglang/engine.js';
+import { createImageEncoder } from '../../src/engines/sglang/images.js';
 import { createBreaker } from '../../src/evaluation/breaker.js';
 import type { Episode } from '../../src/evaluation/records.js';
 import { runQuestions } from '../../src/evaluation/run.js';
@@ -23,13 +27,22 @@ import { exactJudge } from '../../src/judges/exact.js';
 import { imageTokenCount } from '../../src/media/geometry.js';
 import { loadImage } from '../../src/media/image.js';
 import type { Benchmark, Engine, Image } from '../../src/types.js';
+import { type BareRequests, bareThroughput } from './bare-client.js';
 
 const MODEL = 'benchmarks/micro/model';
 const TURNS = 4;
-/** Prefill, scoring, action. */
-const CALLS_PER_TURN = 3;
+const IN_FLIGHT = 64;
 const ACTION = '<tool_call>{"name": "text_search_tool", "arguments": {"query": "city of somebody"}}</tool_call><|im_end|>';
 const tokenizer = await loadTokenizer(MODEL);
+const sampling = {
+  maxNewTokens: 64,
+  temperature: 0,
+  topP: 1,
+  topK: 0,
+  seed: 0,
+  stopIds: [tokenizer.idOf('<|im_end|>')],
+  bannedIds: [],
+};
 const geometry = { patchSize: 16, mergeSize: 2, minPixels: 16384, maxPixels: 16384 };
 
 const { values } = parseArgs({
@@ -57,14 +70,10 @@ async function overhead(): Promise<void> {
     style: { head: [], border: [] },
   });
   const probe = await tokeniseFloor();
-  for (const concurrency of [1, 64]) {
-    const episodes = await run({
-      delayMs: 0,
-      concurrency,
-      history,
-      images,
-      count: concurrency === 1 ? Math.ceil(questions / 4) : questions,
-    });
+  for (const concurrency of [1, IN_FLIGHT]) {
+    const setting = { delayMs: 0, concurrency, history, images };
+    await run({ ...setting, count: concurrency }); // a wave for the compiler
+    const { episodes } = await run({ ...setting, count: concurrency === 1 ? Math.ceil(questions / 4) : 5 * questions });
     const turns = episodes.flatMap((episode) => episode.turns);
     const harness = describeDistribution(turns.map(({ timingMs }) => timingMs.orchestration));
     const engine = describeDistribution(
@@ -81,34 +90,51 @@ async function overhead(): Promise<void> {
 
 async function throughput(): Promise<void> {
   const table = new Table({
-    head: ['history', 'in flight', 'turns/s', 'ideal turns/s', 'of ideal'],
-    colAligns: Array(5).fill('right'),
+    head: [
+      'history',
+      'pictures',
+      'sent as',
+      'turns/s',
+      'ideal',
+      'of ideal',
+      'bare client',
+      'of bare',
+      'calls/turn',
+      'server ms/call',
+      'CPU ms/turn',
+    ],
+    colAligns: ['right', 'right', 'left', ...Array(8).fill('right')],
     style: { head: [], border: [] },
   });
-  for (const length of [300, history]) {
-    const concurrency = 64;
-    const started = performance.now();
-    const episodes = await run({
-      delayMs: delay,
-      concurrency,
-      history: length,
-      images: length === 300 ? 1 : images,
-      count: questions,
-    });
-    const seconds = (performance.now() - started) / 1000;
+  const rows = [
+    { history: 300, images: 1, transport: 'data' },
+    { history, images, transport: 'path' },
+    { history, images, transport: 'data' },
+  ] as const;
+  for (const row of rows) {
+    const setting = { ...row, delayMs: delay, concurrency: IN_FLIGHT };
+    await run({ ...setting, count: IN_FLIGHT });
+    const { episodes, seconds, cpuSeconds, calls, bare } = await run({ ...setting, count: 10 * questions, measureBare: true });
     const turns = episodes.reduce((sum, episode) => sum + episode.turns.length, 0);
-    const ideal = concurrency / ((CALLS_PER_TURN * delay) / 1000);
+    const ideal = IN_FLIGHT / (((calls.length / turns) * delay) / 1000);
     table.push([
-      length,
-      concurrency,
+      row.history,
+      row.images,
+      row.transport,
       (turns / seconds).toFixed(1),
       ideal.toFixed(1),
       `${((100 * turns) / seconds / ideal).toFixed(1)}%`,
+      bare.toFixed(1),
+      `${((100 * turns) / seconds / bare).toFixed(1)}%`,
+      (calls.length / turns).toFixed(2),
+      describeDistribution(calls.map(({ serverMs }) => serverMs as number)).mean?.toFixed(1),
+      ((1000 * cpuSeconds) / turns).toFixed(2),
     ]);
   }
   console.log(
-    `Throughput against a server with ${delay} ms per call; ideal = in flight / (${CALLS_PER_TURN} calls x ${delay} ms).`,
+    `Throughput with ${IN_FLIGHT} in flight against a server with ${delay} ms per call; ideal = in flight / (calls per turn x ${delay} ms).`,
   );
+  console.log('Bare client: turns/s of the same requests from a client that only posts ready bytes and parses the answers.');
   console.log(table.toString());
 }
 
@@ -118,22 +144,48 @@ interface Run {
   readonly history: number;
   readonly images: number;
   readonly count: number;
+  readonly transport?: 'data' | 'path';
+  readonly measureBare?: boolean;
 }
 
-async function run({ delayMs, concurrency, history: length, images: pictures, count }: Run): Promise<Episode[]> {
+interface Outcome {
+  readonly episodes: readonly Episode[];
+  /** From the first question's start to the last one's end. */
+  readonly seconds: number;
+  readonly cpuSeconds: number;
+  readonly calls: readonly CallRecord[];
+  /** Turns per second of a client that does nothing but send and parse, against the same server; 0 where not measured. */
+  readonly bare: number;
+}
+
+async function run({
+  delayMs,
+  concurrency,
+  history: length,
+  images: pictures,
+  count,
+  transport = 'data',
+  measureBare,
+}: Run): Promise<Outcome> {
   const image = await picture();
   const server = startServer(delayMs, imageTokenCount(image.width, image.height, geometry));
+  const folder = await mkdtemp(join(tmpdir(), 'ssr-bench-'));
+  const calls: CallRecord[] = [];
+  const url = await server.url;
+  const imageTransport = transport === 'data' ? ({ kind: 'data' } as const) : ({ kind: 'path', folder } as const);
   const engine = await createSglangEngine({
-    urls: [await server.url],
+    urls: [url],
     modelFolder: MODEL,
     isolationKey: 'bench',
-    prefill: 'on',
     requestLimit: 512,
+    imageTransport,
+    onCall: (call) => calls.push(call),
   });
   try {
     const benchmark = shortQuestions(count, Array(pictures).fill(image));
     const agent = await createAgent(engine, length);
     const episodes: Episode[] = [];
+    const [started, before] = [performance.now(), process.cpuUsage()];
     const options = {
       agent,
       benchmark,
@@ -150,11 +202,24 @@ async function run({ delayMs, concurrency, history: length, images: pictures, co
       if (episode.status !== 'turn-limit') throw new Error(`${episode.status}: ${episode.reason}`);
       episodes.push(episode);
     }
-    return episodes;
+    const [{ user, system }, seconds] = [process.cpuUsage(before), (performance.now() - started) / 1000];
+    const turns = episodes.reduce((sum, episode) => sum + episode.turns.length, 0);
+    const encoded = await createImageEncoder(imageTransport, 1e9).encode(Array(pictures).fill(image));
+    const requests = bareRequests(url, length, encoded, imageTokenCount(image.width, image.height, geometry));
+    const bare = measureBare ? await bareThroughput(requests, concurrency, turns) : 0;
+    return { episodes, calls, seconds, cpuSeconds: (user + system) / 1e6, bare };
   } finally {
     await engine.close();
+    await rm(folder, { recursive: true });
     server.stop();
   }
+}
+
+function bareRequests(url: string, length: number, images: readonly Uint8Array[], tokensPerImage: number): BareRequests {
+  const pad = tokenizer.idOf('<|image_pad|>');
+  const history = [...Array<number>(length).fill(tokenizer.encode(' city')[0] as number), ...images.flatMap(() => [pad, 1])];
+  const candidates = Array.from({ length: 6 }, () => Array<number>(22).fill(history[0] as number));
+  return { url, history, candidates, images, imagePositions: images.length * tokensPerImage, sampling };
 }
 
 /** The system prompt makes the history long: like the history itself it is tokenised once. */
@@ -171,15 +236,7 @@ async function createAgent(engine: Engine, length: number): Promise<Agent> {
     reasoner: selectionReasoner(engine, candidates, { alpha: 1, tau: 0 }),
     harness: createHarness(dialect, tokenizer, { textSearch: { name: 'memory', search: async () => results } }),
     maxTurns: TURNS,
-    sampling: {
-      maxNewTokens: 64,
-      temperature: 0,
-      topP: 1,
-      topK: 0,
-      seed: 0,
-      stopIds: [tokenizer.idOf('<|im_end|>')],
-      bannedIds: [],
-    },
+    sampling,
   };
 }
 

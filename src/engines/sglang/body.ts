@@ -8,9 +8,12 @@ export interface Body {
   readonly byteLength: number;
 }
 
-/** One prompt: ids as comma-separated text, pictures as JSON strings in bytes. */
+/** The ids of one prompt as comma-separated text, in pieces that follow one another. */
+export type IdsPieces = readonly Uint8Array[];
+
+/** Pictures are JSON strings in bytes. */
 export interface Prompt {
-  readonly idsText: string;
+  readonly ids: IdsPieces;
   readonly images: readonly Uint8Array[];
 }
 
@@ -19,35 +22,50 @@ export function jsonBody(value: unknown): Body {
 }
 
 /** A single prompt: `input_ids` is flat and `image_data` a flat list. */
-export function singleBody(prompt: Prompt, fields: GenerateFields): Body {
-  const images = prompt.images.length === 0 ? [] : [text(',"image_data":'), ...list(prompt.images)];
-  return bodyOf([text(`${open(fields)},"input_ids":[${prompt.idsText}]`), ...images, text('}')]);
+export function singleBody({ ids, images }: Prompt, fields: GenerateFields): Body {
+  const pictures = images.length === 0 ? [] : [text(',"image_data":'), ...list(images)];
+  return bodyOf([text(`${open(fields)},"input_ids":[`), ...ids, text(']'), ...pictures, text('}')]);
 }
 
 /** Several prompts with the same pictures: `input_ids` and `image_data` hold one list per row. */
-export function batchBody(idsTexts: readonly string[], images: readonly Uint8Array[], fields: GenerateFields): Body {
-  const rows = idsTexts.map((idsText) => `[${idsText}]`).join(',');
-  const head = text(`${open(fields)},"input_ids":[${rows}]`);
-  if (images.length === 0) return bodyOf([head, text('}')]);
-  const nested = idsTexts.flatMap((_, i) => [...(i === 0 ? [] : [text(',')]), ...list(images)]);
-  return bodyOf([head, text(',"image_data":['), ...nested, text(']}')]);
+export function batchBody(rows: readonly IdsPieces[], images: readonly Uint8Array[], fields: GenerateFields): Body {
+  const ids = rows.flatMap((row, i) => [i === 0 ? text('[') : text(',['), ...row, text(']')]);
+  const head = [text(`${open(fields)},"input_ids":[`), ...ids, text(']')];
+  if (images.length === 0) return bodyOf([...head, text('}')]);
+  const nested = rows.flatMap((_, i) => [...(i === 0 ? [] : [text(',')]), ...list(images)]);
+  return bodyOf([...head, text(',"image_data":['), ...nested, text(']}')]);
 }
 
 /** Ids as text that grows with its history: a context only ever gets longer. */
 export class IdsText {
   #ids: number[] = [];
-  #text = '';
+  #bytes = Buffer.alloc(0);
+  #length = 0;
 
-  of(ids: readonly number[]): string {
-    const known = this.#ids.length;
-    const extendsKnown = ids.length >= known && this.#ids.every((id, i) => ids[i] === id);
-    const added = extendsKnown ? ids.slice(known) : ids;
-    if (!extendsKnown) [this.#ids, this.#text] = [[], ''];
+  /** Stays as it is while longer histories are asked for. */
+  of(ids: readonly number[]): Uint8Array {
+    if (!this.#isExtendedBy(ids)) [this.#ids, this.#bytes, this.#length] = [[], Buffer.alloc(0), 0];
+    const added = ids.slice(this.#ids.length);
     if (added.length > 0) {
-      this.#text += (this.#text === '' ? '' : ',') + added.join(',');
-      this.#ids.push(...added);
+      this.#append(`${this.#length === 0 ? '' : ','}${added.join(',')}`);
+      for (const id of added) this.#ids.push(id);
     }
-    return this.#text;
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  #isExtendedBy(ids: readonly number[]): boolean {
+    if (ids.length < this.#ids.length) return false;
+    for (let i = 0; i < this.#ids.length; i++) if (ids[i] !== this.#ids[i]) return false;
+    return true;
+  }
+
+  #append(added: string): void {
+    if (this.#length + added.length > this.#bytes.byteLength) {
+      const grown = Buffer.allocUnsafe(2 * (this.#length + added.length));
+      grown.set(this.#bytes.subarray(0, this.#length));
+      this.#bytes = grown;
+    }
+    this.#length += this.#bytes.write(added, this.#length, 'latin1');
   }
 }
 

@@ -1,4 +1,5 @@
 // What one engine call asks of a server and what it cost: the record that a caller may keep beside the result.
+import type { IdsPieces } from './body.js';
 import type { GenerateReply, SamplingParameters } from './protocol.js';
 
 export type Verb = 'prefill' | 'score' | 'generate';
@@ -9,8 +10,8 @@ export interface Call {
   readonly trajectory: string;
   /** Data-parallel replica that holds the trajectory's cache; null where there is only one. */
   readonly replica: number | null;
-  /** One prompt a row, ids as comma-separated text. */
-  readonly idsTexts: readonly string[];
+  /** The ids of each row. */
+  readonly rows: readonly IdsPieces[];
   readonly images: readonly Uint8Array[];
   readonly sampling: SamplingParameters;
   readonly returnLogprob: boolean;

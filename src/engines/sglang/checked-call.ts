@@ -18,7 +18,7 @@ export interface Scene {
 }
 
 export interface CheckedRequest
-  extends Pick<Call, 'verb' | 'idsTexts' | 'sampling' | 'returnLogprob' | 'logprobStart' | 'idempotent'> {
+  extends Pick<Call, 'verb' | 'rows' | 'sampling' | 'returnLogprob' | 'logprobStart' | 'idempotent'> {
   /** Positions that follow the context in each row. */
   readonly added: readonly number[];
   readonly timeoutMs?: number;
@@ -81,7 +81,8 @@ export async function sendChecked(
 
 /** One image_pad per picture: with more the server fails or hangs, with fewer it drops a picture and says nothing. */
 function checkPads(context: TokenContext, imagePadId: number): void {
-  const pads = context.ids.reduce((count, id) => count + (id === imagePadId ? 1 : 0), 0);
+  let pads = 0;
+  for (const id of context.ids) if (id === imagePadId) pads++;
   if (pads === context.images.length) return;
   throw new EngineError('image tokens and pictures differ in number', {
     where: context.trajectory,

@@ -90,7 +90,7 @@ export async function computeOneToken(http: HttpClient, timeoutMs: number): Prom
     {
       method: 'POST',
       path: '/generate',
-      body: () => singleBody({ idsText: '0', images: [] }, fields),
+      body: () => singleBody({ ids: [Buffer.from('0')], images: [] }, fields),
       timeoutMs,
       idempotent: true,
     },

@@ -83,7 +83,7 @@ class Client implements SglangEngine {
     const result = await sendChecked(scene, {
       verb: 'score',
       added: continuations.map((ids) => ids.length),
-      idsTexts: continuations.map((ids) => `${history},${ids.join(',')}`),
+      rows: continuations.map((ids) => [history, Buffer.from(`,${ids.join(',')}`)]),
       sampling: NO_NEW_TOKENS,
       returnLogprob: true,
       logprobStart: context.length - 1,
@@ -111,7 +111,7 @@ class Client implements SglangEngine {
     const result = await sendChecked(scene, {
       verb: 'generate',
       added: [0],
-      idsTexts: [trajectory.ids.of(context.ids)],
+      rows: [[trajectory.ids.of(context.ids)]],
       sampling: samplingParameters(sampling),
       returnLogprob: true,
       // A sample without an honoured seed cannot be drawn twice, and told tokens cannot be untold.
@@ -154,18 +154,17 @@ class Client implements SglangEngine {
   /** Zero new tokens at one place. What a trajectory begins with is remembered, since others begin with it too: it is s. */
   async #warm(context: TokenContext, place: Place, signal: AbortSignal | undefined): Promise<Usage> {
     const trajectory = this.#trajectories.of(context);
-    const idsText = trajectory.ids.of(context.ids);
     const scene = { connection: this.#connection, context, place, trajectory };
     const result = await sendChecked(scene, {
       verb: 'prefill',
       added: [0],
-      idsTexts: [idsText],
+      rows: [[trajectory.ids.of(context.ids)]],
       sampling: NO_NEW_TOKENS,
       returnLogprob: false,
       idempotent: true,
       signal,
     });
-    if (trajectory.cachedPositions === 0 && context.images.length === 0) this.#trajectories.share(idsText, place);
+    if (trajectory.cachedPositions === 0 && context.images.length === 0) this.#trajectories.share(context, place);
     trajectory.cachedPositions = context.length;
     return usageOf(result, context, trajectory);
   }

@@ -6,6 +6,7 @@ import type { Body } from './body.js';
 import type { Breaker } from './breaker.js';
 import { describe, failureError, networkOutcome, refusalError } from './http-errors.js';
 import { DEFAULT_RETRY, type Outcome, parseRetryAfter, type RetryPolicy, retryDelayMs } from './retry.js';
+import { SendBuffers } from './send-buffers.js';
 
 /** Time and chance, injected so that tests own them. */
 export interface Surroundings {
@@ -15,6 +16,8 @@ export interface Surroundings {
   readonly now: () => number;
   /** Resolves after `ms`, rejects with the signal's reason when that aborts. */
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
+  /** Calls `action` after `ms`, unless the returned function is called before. */
+  readonly after: (ms: number, action: () => void) => () => void;
   readonly random: () => number;
 }
 
@@ -67,12 +70,18 @@ export interface HttpReply<T> {
   readonly bytesSent: number;
 }
 
-export type ReadBody<T> = (body: AsyncIterable<Uint8Array>) => Promise<T>;
+/** Pieces as they arrive, or all of it. */
+export interface ReplyBody extends AsyncIterable<Uint8Array> {
+  text(): Promise<string>;
+}
+
+export type ReadBody<T> = (body: ReplyBody) => Promise<T>;
 
 export class HttpClient {
   readonly url: string;
   readonly #options: HttpOptions;
   readonly #basePath: string;
+  readonly #buffers = new SendBuffers();
   #pool: Pool;
 
   constructor(options: HttpOptions) {
@@ -131,17 +140,16 @@ export class HttpClient {
   }
 
   async #attempt<T>(request: HttpRequest, body: Body | undefined, attempt: number, read: ReadBody<T>): Promise<Outcome<T>> {
-    const { sleep } = this.#options.surroundings;
     const connection = new AbortController();
-    const timer = new AbortController();
     const { signal } = request;
     // All requests of a run listen to one signal; that is many listeners and no leak.
     if (signal) setMaxListeners(0, signal);
     let cancel = (): void => undefined;
+    let forgetTimer = cancel;
     const stopped = new Promise<'timeout' | 'cancelled'>((resolve) => {
       cancel = () => resolve('cancelled');
       signal?.addEventListener('abort', cancel, { once: true });
-      sleep(request.timeoutMs, timer.signal).then(() => resolve('timeout'), cancel);
+      forgetTimer = this.#options.surroundings.after(request.timeoutMs, () => resolve('timeout'));
     });
     try {
       const exchange = this.#send(request, body, read, connection.signal).catch((error: unknown) => networkOutcome(error));
@@ -154,13 +162,14 @@ export class HttpClient {
       return { kind: 'timeout', alive };
     } finally {
       signal?.removeEventListener('abort', cancel);
-      timer.abort();
+      forgetTimer();
     }
   }
 
   async #send<T>(request: HttpRequest, sent: Body | undefined, read: ReadBody<T>, signal: AbortSignal): Promise<Outcome<T>> {
     const { apiKey, adminKey, surroundings } = this.#options;
     const key = request.admin ? (adminKey ?? apiKey) : apiKey;
+    const joined = sent ? this.#buffers.join(sent) : null;
     const { statusCode, headers, body } = await this.#pool.request({
       method: request.method,
       path: this.#basePath + request.path,
@@ -171,10 +180,12 @@ export class HttpClient {
         ...request.headers,
       },
       // Any iterable of bytes is a body to undici, though its types name only the common kinds.
-      ...(sent && { body: sent.pieces as unknown as Uint8Array }),
+      ...(sent && { body: joined ?? (sent.pieces as unknown as Uint8Array) }),
     });
     if (statusCode >= 200 && statusCode < 300) {
-      return { kind: 'reply', status: statusCode, retryAfterMs: null, value: await read(body), text: '' };
+      const value = await read(body);
+      if (joined) this.#buffers.giveBack(joined);
+      return { kind: 'reply', status: statusCode, retryAfterMs: null, value, text: '' };
     }
     const text = await body.text().catch(() => '');
     if (statusCode === 500) this.#renew(); // the server closes the connection after a 500 without saying so
@@ -216,12 +227,10 @@ export class HttpClient {
 }
 
 /** Reads a JSON reply; a body that is no JSON counts as a broken connection, since a cut body is one. */
-export async function readJson(body: AsyncIterable<Uint8Array>): Promise<unknown> {
-  return JSON.parse(await readText(body));
+export async function readJson(body: ReplyBody): Promise<unknown> {
+  return JSON.parse(await body.text());
 }
 
-export async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  for await (const piece of body) pieces.push(piece);
-  return Buffer.concat(pieces).toString('utf8');
+export function readText(body: ReplyBody): Promise<string> {
+  return body.text();
 }

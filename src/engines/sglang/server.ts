@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { EngineError } from '../../errors.js';
-import { batchBody, jsonBody, singleBody } from './body.js';
+import { batchBody, type IdsPieces, jsonBody, singleBody } from './body.js';
 import type { Breaker } from './breaker.js';
 import type { Call, CallResult } from './calls.js';
 import { type HttpClient, type HttpReply, type ReadBody, readJson, readText, type Surroundings } from './http.js';
@@ -52,7 +52,7 @@ export class SglangServer {
     const started = this.#options.surroundings.clock();
     const kind = call.images.length === 0 ? 'text' : 'images';
     let wasted: Sent | null = null;
-    if (call.idsTexts.length > 1 && this.#batches[kind]) {
+    if (call.rows.length > 1 && this.#batches[kind]) {
       const batch = await this.#batch(call);
       if (batch.replies) return this.#result(call, started, [batch]);
       this.#batches[kind] = false;
@@ -64,7 +64,7 @@ export class SglangServer {
   /** One prompt whose reply arrives in parts: `read` sees them and returns the last. */
   async stream(call: Call, read: ReadBody<GenerateReply>): Promise<CallResult> {
     const started = this.#options.surroundings.clock();
-    return this.#result(call, started, [await this.#single(call, call.idsTexts[0] as string, call.echo, call.signal, read)]);
+    return this.#result(call, started, [await this.#single(call, call.rows[0] as IdsPieces, call.echo, call.signal, read)]);
   }
 
   /** Throws unless the server is there and tells who it is. */
@@ -74,16 +74,16 @@ export class SglangServer {
 
   async #batch(call: Call): Promise<Sent> {
     const rid = this.#rid();
-    const body = (attempt: number) => batchBody(call.idsTexts, call.images, this.#fields(call, rid(attempt), call.echo));
-    const names = (attempt: number) => call.idsTexts.map((_, i) => `${rid(attempt)}_${i}`); // as the server calls the rows
+    const body = (attempt: number) => batchBody(call.rows, call.images, this.#fields(call, rid(attempt), call.echo));
+    const names = (attempt: number) => call.rows.map((_, i) => `${rid(attempt)}_${i}`); // as the server calls the rows
     const { reply, queueMs } = await this.#post(call, body, names, call.signal, false, readJson);
     if (reply.status === 500) return { reply, queueMs, replies: null };
     const rows = this.#accepted(reply);
-    if (Array.isArray(rows) && rows.length === call.idsTexts.length)
+    if (Array.isArray(rows) && rows.length === call.rows.length)
       return { reply, queueMs, replies: rows.map((row) => this.#parsed(row)) };
     throw new EngineError('wrong number of rows in the answer', {
       where: `${this.http.url}/generate`,
-      expected: String(call.idsTexts.length),
+      expected: String(call.rows.length),
       found: Array.isArray(rows) ? String(rows.length) : 'no list',
     });
   }
@@ -94,8 +94,8 @@ export class SglangServer {
     const cancel = (): void => all.abort(call.signal?.reason);
     if (call.signal?.aborted) cancel();
     call.signal?.addEventListener('abort', cancel, { once: true });
-    const rows = call.idsTexts.map((idsText, i) =>
-      this.#single(call, idsText, call.echo && i === 0, all.signal, readJson).catch((error: unknown) => {
+    const rows = call.rows.map((ids, i) =>
+      this.#single(call, ids, call.echo && i === 0, all.signal, readJson).catch((error: unknown) => {
         all.abort(error);
         throw error;
       }),
@@ -110,7 +110,7 @@ export class SglangServer {
 
   async #single(
     call: Call,
-    idsText: string,
+    ids: IdsPieces,
     echo: boolean,
     signal: AbortSignal | undefined,
     read: ReadBody<unknown>,
@@ -119,7 +119,7 @@ export class SglangServer {
     const stream = read !== readJson;
     const body = (attempt: number) => {
       const fields = this.#fields(call, rid(attempt), echo);
-      return singleBody({ idsText, images: call.images }, stream ? { ...fields, stream: true } : fields);
+      return singleBody({ ids, images: call.images }, stream ? { ...fields, stream: true } : fields);
     };
     const { reply, queueMs } = await this.#post(call, body, (attempt) => [rid(attempt)], signal, true, read);
     return { reply, queueMs, replies: [this.#parsed(this.#accepted(reply))] };
@@ -211,7 +211,7 @@ export class SglangServer {
     const requests = sent.length;
     const all = wasted ? [...sent, wasted] : sent;
     // A batch carries the pictures once per row.
-    const copies = call.images.length * call.idsTexts.length;
+    const copies = call.images.length * call.rows.length;
     return {
       replies: sent.flatMap(({ replies }) => replies ?? []),
       cost: {
@@ -221,7 +221,7 @@ export class SglangServer {
         queueMs: Math.max(...all.map(({ queueMs }) => queueMs)),
         retryMs: Math.max(...sent.map(({ reply }) => reply.retryMs)) + (wasted ? wasted.reply.retryMs + wasted.reply.wallMs : 0),
         imagesSent: copies,
-        imageBytes: call.images.reduce((sum, image) => sum + image.byteLength, 0) * call.idsTexts.length,
+        imageBytes: call.images.reduce((sum, image) => sum + image.byteLength, 0) * call.rows.length,
         bytesUploaded: all.reduce((sum, { reply }) => sum + reply.bytesSent, 0),
       },
     };

@@ -2,14 +2,17 @@
 import { EngineError } from '../../errors.js';
 import type { TokenLogprob } from '../../types.js';
 import { checkedEntry } from './checks.js';
-import type { ReadBody } from './http.js';
 import { errorMessage, type GenerateReply, generateReplySchema, type LogprobEntry } from './protocol.js';
 
 /**
  * Reads events until `[DONE]` and returns the reply as one that was not streamed; `onToken` gets every token once.
  * `incremental`: the server sends only what is new instead of everything so far.
  */
-export function readStream(incremental: boolean, where: string, onToken: (token: TokenLogprob) => void): ReadBody<GenerateReply> {
+export function readStream(
+  incremental: boolean,
+  where: string,
+  onToken: (token: TokenLogprob) => void,
+): (body: AsyncIterable<Uint8Array>) => Promise<GenerateReply> {
   return async (body) => {
     let ids: readonly number[] = [];
     let logprobs: readonly LogprobEntry[] = [];

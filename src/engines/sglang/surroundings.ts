@@ -11,5 +11,9 @@ export const REAL_SURROUNDINGS: Surroundings = {
       signal?.throwIfAborted(); // the timer rejects with an error of its own
       throw error;
     }),
+  after: (ms, action) => {
+    const timer = setTimeout(action, ms);
+    return () => clearTimeout(timer);
+  },
   random: () => Math.random(),
 };

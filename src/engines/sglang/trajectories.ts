@@ -35,10 +35,10 @@ export class Trajectories {
   }
 
   /** Remembers that a place holds exactly these ids, as the start of any trajectory. */
-  share(idsText: string, place: Place): void {
+  share(context: TokenContext, place: Place): void {
     const known = this.#shared.get(place) ?? new Set<string>();
     this.#shared.set(place, known);
-    known.add(idsText);
+    known.add(this.#key(context));
     for (const oldest of known) {
       if (known.size <= MOST_SHARED) break;
       known.delete(oldest);
@@ -46,6 +46,10 @@ export class Trajectories {
   }
 
   isShared(context: TokenContext, place: Place): boolean {
-    return context.images.length === 0 && (this.#shared.get(place)?.has(this.of(context).ids.of(context.ids)) ?? false);
+    return context.images.length === 0 && (this.#shared.get(place)?.has(this.#key(context)) ?? false);
+  }
+
+  #key(context: TokenContext): string {
+    return Buffer.from(this.of(context).ids.of(context.ids)).toString('latin1');
   }
 }

@@ -116,7 +116,7 @@ describe('a server that does not answer', () => {
     const http = new HttpClient({ url: server.url, surroundings: REAL_SURROUNDINGS });
     const images = await createImageEncoder({ kind: 'data' }, 1e6).encode([image]);
     const fields = { rid: 'expanded', sampling_params: NO_NEW_TOKENS, return_logprob: false };
-    const body = () => singleBody({ idsText: expanded.join(), images }, fields);
+    const body = () => singleBody({ ids: [Buffer.from(expanded.join())], images }, fields);
     const { error, elapsedMs } = await failure(() =>
       http.fetch({ method: 'POST', path: '/generate', body, timeoutMs: 150, idempotent: true }, readJson),
     );

@@ -10,6 +10,7 @@ import { createImageEncoder, toPng } from '../../../src/engines/sglang/images.js
 import { generateReplySchema } from '../../../src/engines/sglang/protocol.js';
 import { DEFAULT_RETRY, type Outcome, parseRetryAfter, retryDelayMs } from '../../../src/engines/sglang/retry.js';
 import { NO_NEW_TOKENS, samplingParameters } from '../../../src/engines/sglang/sampling.js';
+import { SendBuffers } from '../../../src/engines/sglang/send-buffers.js';
 import { readStream } from '../../../src/engines/sglang/stream.js';
 import { picture, SAMPLING } from './support.js';
 
@@ -22,16 +23,20 @@ const parsed = ({ pieces, byteLength }: { pieces: readonly Uint8Array[]; byteLen
 
 describe('request bodies', () => {
   const images = ['"a"', '"b"'].map((text) => Buffer.from(text));
+  const bytes = (...rows: string[]) => rows.map((row) => [Buffer.from(row)]);
 
   it('are the JSON that they would be in one piece', () => {
-    expect(parsed(singleBody({ idsText: '1,2', images: [] }, FIELDS))).toEqual({ ...FIELDS, input_ids: [1, 2] });
-    expect(parsed(singleBody({ idsText: '1,2', images }, FIELDS))).toEqual({
+    expect(parsed(singleBody({ ids: [Buffer.from('1,'), Buffer.from('2')], images: [] }, FIELDS))).toEqual({
+      ...FIELDS,
+      input_ids: [1, 2],
+    });
+    expect(parsed(singleBody({ ids: [Buffer.from('1,'), Buffer.from('2')], images }, FIELDS))).toEqual({
       ...FIELDS,
       input_ids: [1, 2],
       image_data: ['a', 'b'],
     });
-    expect(parsed(batchBody(['1', '2,3'], [], FIELDS))).toEqual({ ...FIELDS, input_ids: [[1], [2, 3]] });
-    expect(parsed(batchBody(['1', '2,3', '4'], images, FIELDS))).toEqual({
+    expect(parsed(batchBody(bytes('1', '2,3'), [], FIELDS))).toEqual({ ...FIELDS, input_ids: [[1], [2, 3]] });
+    expect(parsed(batchBody(bytes('1', '2,3', '4'), images, FIELDS))).toEqual({
       ...FIELDS,
       input_ids: [[1], [2, 3], [4]],
       image_data: [
@@ -46,9 +51,34 @@ describe('request bodies', () => {
     fc.assert(
       fc.property(fc.array(fc.array(fc.nat(200_000), { maxLength: 20 }), { maxLength: 8 }), (histories) => {
         const text = new IdsText();
-        for (const ids of histories) expect(text.of(ids)).toBe(ids.join(','));
+        const written = histories.map((ids) => ({ ids, bytes: text.of(ids) }));
+        for (const { ids, bytes } of written) expect(Buffer.from(bytes).toString()).toBe(ids.join(','));
       }),
     );
+  });
+});
+
+describe('bodies joined for sending', () => {
+  const bodyOf = (...texts: string[]) => {
+    const pieces = texts.map((text) => Buffer.from(text));
+    return { pieces, byteLength: pieces.reduce((sum, { byteLength }) => sum + byteLength, 0) };
+  };
+
+  it('hold the body and nothing else, in memory that is used again once it is given back', () => {
+    const buffers = new SendBuffers();
+    const first = buffers.join(bodyOf('{"a":', '1}')) as Buffer;
+    const second = buffers.join(bodyOf('{"b":2}')) as Buffer;
+    expect([first.toString(), second.toString()]).toEqual(['{"a":1}', '{"b":2}']);
+    expect(second.buffer).not.toBe(first.buffer);
+    buffers.giveBack(first);
+    const third = buffers.join(bodyOf('{"long":', `"${'x'.repeat(1000)}"`, '}')) as Buffer;
+    expect(third.buffer).toBe(first.buffer);
+    expect(JSON.parse(third.toString())).toEqual({ long: 'x'.repeat(1000) });
+    expect(second.toString()).toBe('{"b":2}');
+  });
+
+  it('stay in pieces where a copy would cost more', () => {
+    expect(new SendBuffers().join(bodyOf('x'.repeat(2 ** 21), 'x'))).toBeNull();
   });
 });
 
