@@ -6,7 +6,7 @@ import { createBreaker } from '../evaluation/breaker.js';
 import type { Episode } from '../evaluation/records.js';
 import type { RewardWeights } from '../training/rewards.js';
 import { type RolledOut, rollOut } from '../training/rollout.js';
-import { createStream, type DrawnQuestion } from '../training/stream.js';
+import { createStream, type DrawnQuestion, type StreamSource } from '../training/stream.js';
 import type { Settings } from './options.js';
 import type { Wiring } from './wire.js';
 
@@ -49,14 +49,32 @@ export function trainedReasoning({ reasoning, scorer, fallback }: Settings): 'ss
   });
 }
 
-export function streamOf(
-  sources: readonly { readonly wiring: Pick<Wiring, 'benchmark'>; readonly weight: number }[],
-  questions: number,
-  seed: number,
-): (step: number) => DrawnQuestion[] {
-  return createStream(
-    sources.map(({ wiring: { benchmark }, weight }) => ({ weight, ids: benchmark.entries.map(({ id }) => id) })),
-    questions,
-    seed,
-  );
+export interface StreamPart {
+  readonly wiring: Pick<Wiring, 'benchmark'>;
+  readonly weight: number;
+  /** Share of each question type within the source, relative to one another; types that are not named are left out. */
+  readonly types?: Readonly<Record<string, number>> | undefined;
+}
+
+/** Throws UsageError where a type is named that the source does not have, or a source has too few questions. */
+export function streamOf(sources: readonly StreamPart[], questions: number, seed: number): (step: number) => DrawnQuestion[] {
+  const parts = sources.flatMap((source, index) => partsOf(source).map((part) => ({ ...part, source: index })));
+  const draw = createStream(parts, questions, seed);
+  return (step) => draw(step).map(({ source, id }) => ({ source: parts[source]?.source ?? 0, id }));
+}
+
+function partsOf({ wiring: { benchmark }, weight, types }: StreamPart): StreamSource[] {
+  const idsOf = (type?: string): string[] =>
+    benchmark.entries.filter((entry) => type === undefined || entry.type === type).map(({ id }) => id);
+  if (types === undefined) return [{ weight, ids: idsOf() }];
+  const total = Object.values(types).reduce((sum, share) => sum + share, 0);
+  return Object.entries(types).map(([type, share]) => {
+    const ids = idsOf(type);
+    if (ids.length > 0) return { weight: (weight * share) / total, ids };
+    throw new UsageError('no questions of this type', {
+      where: `sources: ${benchmark.name}`,
+      expected: [...new Set(benchmark.entries.map((entry) => entry.type))].join(', '),
+      found: type,
+    });
+  });
 }

@@ -25,7 +25,15 @@ const schema = z.strictObject({
   questions: positive,
   group: positive,
   seed: z.number().int().min(0).default(1),
-  sources: z.array(z.strictObject({ ...benchmark, weight: z.number().gt(0).default(1) })).min(1),
+  sources: z
+    .array(
+      z.strictObject({
+        ...benchmark,
+        weight: z.number().gt(0).default(1),
+        types: z.record(z.string(), z.number().gt(0)).optional(),
+      }),
+    )
+    .min(1),
   heldOut: z.strictObject({ ...benchmark, limit: positive.optional(), every: positive }),
   rewards: z
     .strictObject({ outcome: z.number().min(0), format: z.number().min(0), efficiency: z.number().min(0) })

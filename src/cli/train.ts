@@ -104,8 +104,11 @@ function loopParts(
   handOver: LoopParts['handOver'],
 ): LoopParts {
   const { settings } = sources[0] as Source;
-  const weighted = sources.map(({ parts }, i) => ({ wiring: parts, weight: config.sources[i]?.weight ?? 1 }));
-  const draw = streamOf(weighted, config.questions, config.seed);
+  const mixed = sources.map(({ parts }, i) => {
+    const { weight = 1, types } = config.sources[i] ?? {};
+    return { wiring: parts, weight, types };
+  });
+  const draw = streamOf(mixed, config.questions, config.seed);
   const folder = join(config.run, 'minibatch');
   return {
     trainer,

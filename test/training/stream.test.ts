@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { streamOf } from '../../src/cli/rollout.js';
 import { createStream } from '../../src/training/stream.js';
 
 const ids = (name: string, count: number): string[] => Array.from({ length: count }, (_, i) => `${name}${i}`);
@@ -40,5 +41,22 @@ describe('the stream of training questions', () => {
       /too few training questions; expected at least 4/,
     );
     expect(() => createStream([], 4, 1)).toThrow(/too few training questions/);
+  });
+
+  it('mixes the types of a source by their shares, and leaves others out', () => {
+    const entries = ['easy', 'hard', 'other'].flatMap((type) => ids(type, 20).map((id) => ({ id, type })));
+    const wiring = { benchmark: { name: 'set', split: 'train', sha256: '', entries, load: () => Promise.reject(new Error()) } };
+    const other = { benchmark: { ...wiring.benchmark, entries: ids('b', 20).map((id) => ({ id, type: 'b' })) } };
+    const sources = [
+      { wiring, weight: 1, types: { easy: 1, hard: 3 } },
+      { wiring: other, weight: 1 },
+    ];
+    const drawn = Array.from({ length: 20 }, (_, step) => streamOf(sources, 4, 1)(step)).flat();
+    const count = (name: string) => drawn.filter(({ id }) => id.startsWith(name)).length;
+    expect([count('easy'), count('hard'), count('other'), count('b')]).toEqual([10, 30, 0, 40]);
+    expect(drawn.every(({ source, id }) => source === (id.startsWith('b') ? 1 : 0))).toBe(true);
+    expect(() => streamOf([{ wiring, weight: 1, types: { unknown: 1 } }], 4, 1)).toThrow(
+      /sources: set: no questions of this type; expected easy, hard, other, found unknown/,
+    );
   });
 });
