@@ -100,7 +100,7 @@ function sglangOptions(
   environment: Environment,
   { onCall }: EngineHooks,
 ): SglangOptions {
-  const { prefill, requestLimit, requestTimeout } = settings;
+  const { prefill, requestLimit, requestTimeout, generateTimeout } = settings;
   return {
     urls,
     modelFolder,
@@ -110,6 +110,7 @@ function sglangOptions(
     ...(prefill && { prefill }),
     ...(requestLimit !== undefined && { requestLimit }),
     ...(requestTimeout !== undefined && { requestTimeoutMs: 1000 * requestTimeout }),
+    ...(generateTimeout !== undefined && { generateTimeoutMs: 1000 * generateTimeout }),
     ...(onCall && { onCall }),
   };
 }
