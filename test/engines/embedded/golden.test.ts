@@ -32,6 +32,12 @@ interface GreedyCase {
   readonly generated_ids: readonly number[];
 }
 
+interface Greedy {
+  readonly cases: readonly GreedyCase[];
+  readonly max_new_tokens: number;
+  readonly stop_id: number;
+}
+
 interface PositionCase {
   readonly name: string;
   readonly grids: readonly (readonly [number, number, number])[];
@@ -54,15 +60,21 @@ const TOLERANCE = 1e-4;
 
 const model = join(packageRoot(), 'benchmarks/micro/model');
 const scores = golden<{ cases: ScoreCase[] }>('scores').cases;
-const greedy = golden<{ cases: GreedyCase[]; max_new_tokens: number; stop_id: number }>('greedy');
+const greedy = golden<Greedy>('greedy');
+const written = golden<Greedy>('greedy', 'micro-freeform');
 let config: ModelConfig;
 let engine: Engine;
+let writer: Engine;
 
 beforeAll(async () => {
   config = await readModelConfig(model);
-  engine = await createEmbeddedEngine(model, { workers: 1 });
+  [engine, writer] = (await Promise.all(
+    ['model', 'model-freeform'].map((name) =>
+      createEmbeddedEngine(join(packageRoot(), 'benchmarks/micro', name), { workers: 1 }),
+    ),
+  )) as [Engine, Engine];
 });
-afterAll(() => engine.close());
+afterAll(() => Promise.all([engine.close(), writer.close()]));
 
 describe('scores', () => {
   it.each(scores)('$name: log-probabilities of all candidates equal those of transformers', async (golden) => {
@@ -86,17 +98,12 @@ describe('greedy generation', () => {
   });
 
   it.each(greedy.cases)('$name: the same ids as transformers', async (golden) => {
-    const context = await contextOf(`greedy ${golden.name}`, golden.images, golden.sent_ids);
-    const { tokens } = await engine.generate(context, {
-      maxNewTokens: greedy.max_new_tokens,
-      temperature: 0,
-      topP: 1,
-      topK: 0,
-      seed: 0,
-      stopIds: [greedy.stop_id],
-      bannedIds: [],
-    });
-    expect(tokens.map(({ id }) => id)).toEqual(golden.generated_ids);
+    expect(await generatedIds(engine, greedy, golden)).toEqual(golden.generated_ids);
+  });
+
+  it.each(written.cases)('$name, with written reasoning: the same ids as transformers', async (golden) => {
+    expect(golden.generated_ids.length).toBeGreaterThan(60); // a thought and an action
+    expect(await generatedIds(writer, written, golden)).toEqual(golden.generated_ids);
   });
 });
 
@@ -140,8 +147,22 @@ describe('pixels', () => {
   );
 });
 
-function golden<T>(name: string): T {
-  return JSON.parse(readFileSync(join(packageRoot(), `test/golden/micro/${name}.json`), 'utf8')) as T;
+function golden<T>(name: string, checkpoint = 'micro'): T {
+  return JSON.parse(readFileSync(join(packageRoot(), `test/golden/${checkpoint}/${name}.json`), 'utf8')) as T;
+}
+
+async function generatedIds(engine: Engine, { max_new_tokens, stop_id }: Greedy, golden: GreedyCase): Promise<number[]> {
+  const context = await contextOf(`greedy ${golden.name}`, golden.images, golden.sent_ids);
+  const { tokens } = await engine.generate(context, {
+    maxNewTokens: max_new_tokens,
+    temperature: 0,
+    topP: 1,
+    topK: 0,
+    seed: 0,
+    stopIds: [stop_id],
+    bannedIds: [],
+  });
+  return tokens.map(({ id }) => id);
 }
 
 async function contextOf(trajectory: string, golden: readonly GoldenImage[], ids: readonly number[]): Promise<TokenContext> {
