@@ -136,7 +136,7 @@ export const FIELDS = {
   sample: field(positive, 'number', 'n', 'a seeded sample of n questions, stratified by type'),
   ids: field(text, 'path', 'file', 'only the questions whose ids the file lists, one a line'),
   concurrency: field(positive, 'number', 'n', 'questions in flight'),
-  workers: field(positive, 'number', 'n', 'worker threads of the embedded engine'),
+  workers: field(positive.max(256), 'number', 'n', 'worker threads of the embedded engine'),
   output: field(text, 'path', 'folder', 'results folder of the run'),
   questionLimit: field(
     z.number().gt(0).max(1_000_000),
