@@ -13,5 +13,5 @@ $pip --no-deps torchvision==0.28.0
 # xgrammar and others would replace torch by a CUDA build: the constraint keeps it.
 echo "torch==2.13.0+cpu" >"$here/.venv/constraints.txt"
 $pip --constraint "$here/.venv/constraints.txt" --requirement "$here/requirements.txt"
-cp "$here/sitecustomize.py" "$("$here/.venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/"
+cp "$here/sitecustomize.py" "$here/lean_attention.py" "$("$here/.venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/"
 SGLANG_USE_CPU_ENGINE=1 "$here/.venv/bin/python" -c 'import sglang, torch, torchvision; print("SGLang", sglang.__version__, "on torch", torch.__version__)'

@@ -117,6 +117,9 @@ describe('an arm', () => {
   });
 
   it('is numbered where its name comes again', () => {
+    expect(parseArms(['ssr:engineUrl=http://a:1|http://b:2'])).toMatchObject([
+      { flags: { reasoning: 'selection', engineUrl: ['http://a:1', 'http://b:2'] } },
+    ]);
     expect(parseArms(['freeform', 'freeform']).map(({ name }) => name)).toEqual(['freeform', 'freeform-2']);
   });
 

@@ -25,7 +25,7 @@ export type ArmSpec =
 
 /**
  * `[label=]results/run[,results/other-benchmark]`, `[label=]config.json` (a config or a row of configs/rows) or `[label=]reasoning[:key=value,…]`, where keys are
- * those of a config file. Arms of one name are numbered. Throws UsageError.
+ * those of a config file and lists have | between their values. Arms of one name are numbered. Throws UsageError.
  */
 export function parseArms(specs: readonly string[]): ArmSpec[] {
   const arms = specs.map(parseArm);
@@ -66,7 +66,7 @@ function parseOptions(text: string, where: string): Flags {
     if (!Object.hasOwn(FIELDS, key)) {
       throw new UsageError('no such option of an arm', { where, found: key, expected: 'a key of a config file' });
     }
-    flags[key as FieldName] = value;
+    flags[key as FieldName] = FIELDS[key as FieldName].kind === 'list' ? value.split('|') : value;
   }
   return flags;
 }
