@@ -144,7 +144,7 @@ function interval(values: readonly number[]): string {
   if (values.length < 2) return mean.toFixed(1);
   const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
   const half = (T95[values.length - 2] ?? 1.96) * Math.sqrt(variance / values.length);
-  return `${mean.toFixed(1)} [${(mean - half).toFixed(1)}, ${(mean + half).toFixed(1)}]`;
+  return `${mean.toFixed(1)} [${Math.max(0, mean - half).toFixed(1)}, ${Math.min(100, mean + half).toFixed(1)}]`;
 }
 
 function runFolder(objective: Objective, reasoning: Reasoning, seed: number, split: string): string {
