@@ -1,4 +1,4 @@
-// What the machine itself allows in the harness benchmark: the same requests, byte for byte in size, from a client that only posts
+// What the machine itself allows in the harness benchmark: requests of the same size, from a client that only posts
 // ready buffers and parses the answers.
 import { performance } from 'node:perf_hooks';
 import { Pool } from 'undici';

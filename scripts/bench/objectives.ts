@@ -15,7 +15,7 @@ const SPLITS = ['plain', 'hard'] as const;
 const QUESTIONS = 200;
 const PROFILED = 100;
 /** Two-sided 95% points of Student's t for 1, 2, … degrees of freedom. */
-const T95 = [12.706, 4.303, 3.182, 2.776, 2.571];
+const T95 = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
 
 const REASONINGS = ['freeform', 'ssr'] as const;
 const OBJECTIVES = ['sft', 'grpo', 'gspo', 'sapo'] as const;
@@ -143,7 +143,9 @@ function interval(values: readonly number[]): string {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
   if (values.length < 2) return mean.toFixed(1);
   const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
-  const half = (T95[values.length - 2] ?? 1.96) * Math.sqrt(variance / values.length);
+  const t = T95[values.length - 2];
+  if (t === undefined) throw new Error(`expected at most ${T95.length + 1} seeds, found ${values.length}`);
+  const half = t * Math.sqrt(variance / values.length);
   return `${mean.toFixed(1)} [${Math.max(0, mean - half).toFixed(1)}, ${Math.min(100, mean + half).toFixed(1)}]`;
 }
 
