@@ -1,7 +1,7 @@
 // Reasoning latency on a real SGLang server on this CPU: choosing among six candidates against writing 65 and 110 tokens, by history.
 // Both behind a prefilled h_t (method: the prefill is a phase of its own), in turn, each on a trajectory that the server never saw.
 //   npx tsx scripts/sglang-cpu/reasoning-latency.ts [--repeats 20] [--dtype float32] [--histories 300,1000,3000]
-//     [--attention released|short|shared] [-- server flags]
+//     [--attention released|short|shared] [--attention-threads 1] [-- server flags]
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,6 +24,7 @@ import { loadImage } from '../../src/media/image.js';
 import { packageRoot } from '../../src/paths.js';
 import { createRandom } from '../../src/random.js';
 import type { Image, Sampling, TokenContext } from '../../src/types.js';
+import { ATTENTION_OPTIONS, attentionEnvironment } from './attention.js';
 import { longContextCopy } from './model-folder.js';
 
 const WRITTEN = [65, 110] as const;
@@ -39,7 +40,7 @@ const { values, positionals } = parseArgs({
     dtype: { type: 'string', default: 'float32' },
     histories: { type: 'string', default: '300,1000,3000' },
     threads: { type: 'string', default: '1' },
-    attention: { type: 'string', default: 'released' },
+    ...ATTENTION_OPTIONS,
     python: { type: 'string', default: join(packageRoot(), 'scripts/sglang-cpu/.venv/bin/python') },
     port: { type: 'string', default: '30108' },
     log: { type: 'boolean', default: false },
@@ -55,10 +56,7 @@ const server = await serve({
   python: values.python,
   device: 'cpu',
   extraArguments: ['--dtype', values.dtype, ...positionals],
-  environment: {
-    OMP_NUM_THREADS: values.threads,
-    ...(values.attention !== 'released' && { SSR_LEAN_ATTENTION: values.attention }),
-  },
+  environment: { OMP_NUM_THREADS: values.threads, ...attentionEnvironment(values) },
   readyTimeoutMs: 300_000,
   ...(values.log && { onLine: (line) => console.error(line) }),
 });
@@ -102,7 +100,9 @@ async function measureAll(): Promise<void> {
   ];
   const repeats = cells.map((): Repeat[] => []);
   for (let n = -3; n < Number(values.repeats); n++) {
-    for (const [i, { tokens, images }] of cells.entries()) {
+    for (const step of cells.keys()) {
+      const i = (step + n + 3) % cells.length; // each cell comes first in turn: what one leaves behind falls on all of them
+      const { tokens, images } = cells[i] as (typeof cells)[number];
       const repeat = await measure(tokens, images, n);
       if (n >= 0 && repeat) repeats[i]?.push(repeat); // the first three warm the server up
     }
@@ -229,7 +229,7 @@ function print(cells: readonly { tokens: number; images: readonly Image[] }[], r
     table.push([tokens, images.length, rows.length, ms(p50), ms(p95), ms(server), ms(trip), ...writing]);
   }
   console.log(
-    `Medians over n repeats; change of the median with its bootstrap interval. ${values.dtype}, torch threads: ${values.threads}, attention: ${values.attention}.`,
+    `Medians over n repeats; change of the median with its bootstrap interval. ${values.dtype}, torch threads: ${values.threads}, attention: ${values.attention} on ${values['attention-threads']}.`,
   );
   console.log(table.toString());
 }

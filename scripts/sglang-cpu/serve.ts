@@ -1,11 +1,12 @@
 // Serves a checkpoint of this project on a real SGLang server on this CPU until Ctrl-C, so that any command can use it.
-//   npx tsx scripts/sglang-cpu/serve.ts [--model benchmarks/micro/model] [--port 30107] [--dtype float32] [--attention released|short|shared]
+//   npx tsx scripts/sglang-cpu/serve.ts [--model benchmarks/micro/model] [--port 30107] [--dtype float32] [--attention released|short|shared] [--attention-threads 1]
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { serve } from '../../src/engines/sglang/serve.js';
 import { packageRoot } from '../../src/paths.js';
+import { ATTENTION_OPTIONS, attentionEnvironment } from './attention.js';
 import { servableCopy } from './model-folder.js';
 
 const { values } = parseArgs({
@@ -14,7 +15,7 @@ const { values } = parseArgs({
     python: { type: 'string', default: join(packageRoot(), 'scripts/sglang-cpu/.venv/bin/python') },
     port: { type: 'string', default: '30107' },
     dtype: { type: 'string', default: 'float32' },
-    attention: { type: 'string', default: 'released' },
+    ...ATTENTION_OPTIONS,
     threads: { type: 'string', default: '1' },
   },
 });
@@ -29,10 +30,7 @@ try {
     python: values.python,
     device: 'cpu',
     extraArguments: ['--dtype', values.dtype, '--log-level', 'warning', '--log-level-http', 'warning'],
-    environment: {
-      OMP_NUM_THREADS: values.threads,
-      ...(values.attention !== 'released' && { SSR_LEAN_ATTENTION: values.attention }),
-    },
+    environment: { OMP_NUM_THREADS: values.threads, ...attentionEnvironment(values) },
     readyTimeoutMs: 300_000,
     signal: stop.signal,
   });
