@@ -132,7 +132,7 @@ async function decompose(tokens: number): Promise<void> {
     ],
     [`${rows.length} rows, ${rows.flat().length} tokens`, (context) => engine.score(context, rows)],
   ];
-  const times = new Map(steps.map(([name]) => [name, { client: [] as number[], server: [] as number[] }]));
+  const times = new Map(steps.map(([name]) => [name, { client: [] as number[], calls: [] as CallRecord[] }]));
   for (let n = -3; n < Number(values.repeats); n++) {
     for (const [name, step] of steps) {
       const context = history(`${name} ${n}`, tokens, [], random);
@@ -141,20 +141,27 @@ async function decompose(tokens: number): Promise<void> {
       const client = await timed(() => step(context));
       if (n < 0) continue;
       times.get(name)?.client.push(client);
-      times.get(name)?.server.push(calls.length > before ? (calls.at(-1)?.serverMs ?? Number.NaN) : Number.NaN);
+      times.get(name)?.calls.push(...calls.slice(before).slice(-1));
     }
   }
   await http.close();
   const table = new Table({
-    head: ['a call', 'client ms', 'server ms'],
-    colAligns: ['left', 'right', 'right'],
+    head: ['a call', 'client ms', 'outside the server', 'until dispatched', 'scheduler to end'],
+    colAligns: ['left', 'right', 'right', 'right', 'right'],
     style: { head: [], border: [] },
   });
-  for (const [name, { client, server: inside }] of times) {
-    const known = inside.filter((value) => !Number.isNaN(value));
-    table.push([name, ms(describeDistribution(client).p50), known.length ? ms(describeDistribution(known).p50) : '–']);
+  for (const [name, { client, calls: made }] of times) {
+    const median = (of: (call: CallRecord, n: number) => number | null) =>
+      ms(describeDistribution(made.flatMap((call, n) => of(call, n) ?? [])).p50);
+    table.push([
+      name,
+      ms(describeDistribution(client).p50),
+      median(({ serverMs }, n) => serverMs && (client[n] as number) - serverMs),
+      median(({ dispatchMs }) => dispatchMs),
+      median(({ serverMs, dispatchMs }) => serverMs && dispatchMs && serverMs - dispatchMs),
+    ]);
   }
-  console.log(`What a scoring call is made of, history of ${tokens} tokens, medians:`);
+  console.log(`What a scoring call is made of, by the server's own timestamps, history of ${tokens} tokens, medians:`);
   console.log(table.toString());
 }
 

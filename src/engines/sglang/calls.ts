@@ -51,6 +51,8 @@ export interface CallRecord extends CallCost {
   readonly trajectory: string;
   /** From the server's receipt of the first row to the end of the last; null where it does not say. */
   readonly serverMs: number | null;
+  /** From the server's receipt of the first row until the last one went to the scheduler; null where it does not say. */
+  readonly dispatchMs: number | null;
   /** From the first row's entry into the model to the end of the last prefill (needs --enable-metrics); null where unknown. */
   readonly forwardMs: number | null;
   readonly promptTokens: number;
@@ -60,15 +62,20 @@ export interface CallRecord extends CallCost {
 }
 
 /** The server's own times over all rows. They overlap, so they are never summed. */
-export function serverTimes(replies: readonly GenerateReply[]): Pick<CallRecord, 'serverMs' | 'forwardMs'> {
+export function serverTimes(replies: readonly GenerateReply[]): Pick<CallRecord, 'serverMs' | 'dispatchMs' | 'forwardMs'> {
   const metas = replies.map(({ meta_info }) => meta_info);
-  const received = span(
-    metas.map((meta) => meta.request_received_ts),
+  const received = metas.map((meta) => meta.request_received_ts);
+  const whole = span(
+    received,
     metas.map((meta) => meta.request_finished_ts),
   );
   const latencies = metas.map((meta) => meta.e2e_latency).filter((value) => typeof value === 'number');
   return {
-    serverMs: received ?? (latencies.length === 0 ? null : Math.max(...latencies) * 1000),
+    serverMs: whole ?? (latencies.length === 0 ? null : Math.max(...latencies) * 1000),
+    dispatchMs: span(
+      received,
+      metas.map((meta) => meta.api_server_dispatch_finish_ts),
+    ),
     forwardMs: span(
       metas.map((meta) => meta.forward_entry_time),
       metas.map((meta) => meta.prefill_finished_time),

@@ -58,6 +58,7 @@ export const metaSchema = z.object({
   forward_entry_time: time,
   prefill_finished_time: time,
   request_received_ts: time,
+  api_server_dispatch_finish_ts: time,
   request_finished_ts: time,
 });
 

@@ -207,6 +207,7 @@ describe('server times', () => {
       reply({
         e2e_latency: 0.2,
         request_received_ts: 10,
+        api_server_dispatch_finish_ts: 10.01,
         request_finished_ts: 10.2,
         forward_entry_time: 10.05,
         prefill_finished_time: 10.1,
@@ -214,15 +215,21 @@ describe('server times', () => {
       reply({
         e2e_latency: 0.3,
         request_received_ts: 10.1,
+        api_server_dispatch_finish_ts: 10.12,
         request_finished_ts: 10.4,
         forward_entry_time: 10.2,
         prefill_finished_time: 10.35,
       }),
     ];
     expect(serverTimes(rows).serverMs).toBeCloseTo(400);
+    expect(serverTimes(rows).dispatchMs).toBeCloseTo(120);
     expect(serverTimes(rows).forwardMs).toBeCloseTo(300);
-    expect(serverTimes([reply({ e2e_latency: 0.2 }), reply({ e2e_latency: 0.3 })])).toEqual({ serverMs: 300, forwardMs: null });
-    expect(serverTimes([reply({})])).toEqual({ serverMs: null, forwardMs: null });
+    expect(serverTimes([reply({ e2e_latency: 0.2 }), reply({ e2e_latency: 0.3 })])).toEqual({
+      serverMs: 300,
+      dispatchMs: null,
+      forwardMs: null,
+    });
+    expect(serverTimes([reply({})])).toEqual({ serverMs: null, dispatchMs: null, forwardMs: null });
   });
 });
 
