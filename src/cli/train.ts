@@ -9,7 +9,7 @@ import { lockFolder } from '../evaluation/lock.js';
 import { runQuestions } from '../evaluation/run.js';
 import { type Rate, wilsonInterval } from '../evaluation/statistics.js';
 import { Journal } from '../training/journal.js';
-import { conduct, type LoopEnd, type LoopParts, type StepRecord } from '../training/loop.js';
+import { conduct, type HandOver, type LoopEnd, type LoopParts, type StepRecord } from '../training/loop.js';
 import { writeMinibatch } from '../training/minibatch.js';
 import { TrainerProcess } from '../training/trainer-process.js';
 import type { Engine } from '../types.js';
@@ -37,7 +37,7 @@ interface Source {
 
 /** Runs or continues; every finished step is on disk. Throws UsageError for bad settings before anything starts. */
 export async function train(request: TrainRequest): Promise<LoopEnd> {
-  const { config, objective, environment, say, signal } = request;
+  const { config, objective, environment, signal } = request;
   const sources = await Promise.all(config.sources.map((source) => openSource(config, source, environment)));
   const heldOut = await openSource(config, config.heldOut, environment);
   const first = sources[0] as Source;
@@ -59,17 +59,31 @@ export async function train(request: TrainRequest): Promise<LoopEnd> {
       environment: { OMP_NUM_THREADS: environment.OMP_NUM_THREADS ?? '1', TQDM_DISABLE: '1' },
       signal,
     });
-    if (trainer.start.step > 0) say(`Continuing after step ${trainer.start.step}.`);
-    const candidates = first.parts.candidates.map(({ id }) => id);
-    const journal = await Journal.open(config.run, candidates, trainer.start.step);
-    const parts = loopParts(request, sources, heldOut, journal, trainer, handOver);
-    const end = await drive(conduct(parts, loopSettings(config), { rate: journal.best }), journal, say);
-    await trainer.close();
-    return end;
+    try {
+      return await trainWith(trainer, request, sources, heldOut, handOver);
+    } finally {
+      await trainer.close();
+    }
   } finally {
     await handOver.close();
     await unlock();
   }
+}
+
+async function trainWith(
+  trainer: TrainerProcess,
+  request: TrainRequest,
+  sources: readonly Source[],
+  heldOut: Source,
+  handOver: HandOver,
+): Promise<LoopEnd> {
+  const { config, say } = request;
+  const { step } = trainer.start;
+  if (step > 0) say(`Continuing after step ${step}.`);
+  const candidates = (sources[0] as Source).parts.candidates.map(({ id }) => id);
+  const journal = await Journal.open(config.run, candidates, step);
+  const parts = loopParts(request, sources, heldOut, journal, trainer, handOver);
+  return await drive(conduct(parts, loopSettings(config), { rate: journal.best }), journal, say);
 }
 
 function loopSettings({ steps, heldOut, collapse }: TrainConfig): { steps: number; evaluateEvery: number; collapse: number } {

@@ -1,6 +1,6 @@
 // Finds vision features that outlive their weights. SGLang keeps a picture's features over an update, and neither its answer nor a flush
-// tells (seen with 0.5.18). A picture that was scored before all updates is compared with a twin, one pixel and one level apart, that the
-// server has never seen: fresh features give both the same scores, stale ones give the old picture those of older weights.
+// tells (seen with 0.5.13 and 0.5.18). A picture that was scored before all updates is compared with a twin, one square and one level apart,
+// that the server has never seen: fresh features give both the same scores, stale ones give the old picture those of older weights.
 import { createHash } from 'node:crypto';
 import sharp from 'sharp';
 import { Context } from '../agent/context.js';
@@ -13,6 +13,8 @@ export interface VisionProbe {
 }
 
 const SIDE_PX = 256;
+/** A square, because servers know pictures by their resized pixels, in which a single pixel would drown. */
+const SQUARE_PX = 16;
 /** Mean log-probs of a candidate differ by less for no reason, in nats. */
 const NOISE_FLOOR = 0.05;
 const VISION = '<|vision_start|><|image_pad|><|vision_end|>';
@@ -46,13 +48,17 @@ export function createVisionProbe(tokenizer: Tokenizer, candidates: readonly Can
   };
 }
 
-/** A colour gradient; picture `variant` > 0 has one pixel of its own, a level apart. */
+/** A colour gradient; in picture `variant` > 0 a square of its own is one level brighter, after a full round two levels, and so on. */
 async function picture(variant: number): Promise<Image> {
+  const perRow = SIDE_PX / SQUARE_PX;
+  const [square, level] = [variant % perRow ** 2, Math.ceil(variant / perRow ** 2)];
   const pixels = new Uint8Array(SIDE_PX * SIDE_PX * 3);
   for (let y = 0; y < SIDE_PX; y++) {
-    for (let x = 0; x < SIDE_PX; x++) pixels.set([x, y, (x * y) % 251], 3 * (y * SIDE_PX + x));
+    for (let x = 0; x < SIDE_PX; x++) {
+      const inside = Math.floor(y / SQUARE_PX) * perRow + Math.floor(x / SQUARE_PX) === square;
+      pixels.set([x, y, ((x * y) % 251) + (inside ? level : 0)], 3 * (y * SIDE_PX + x));
+    }
   }
-  if (variant > 0) pixels[3 * (variant % (SIDE_PX * SIDE_PX)) + 2] = (pixels[3 * (variant % (SIDE_PX * SIDE_PX)) + 2] ?? 0) + 1;
   const bytes = await sharp(pixels, { raw: { width: SIDE_PX, height: SIDE_PX, channels: 3 } })
     .png()
     .toBuffer();

@@ -1,5 +1,5 @@
 // Speaks as train_rl.py does, trains nothing: counts steps in RUN/trainer/step and names the same weights each time.
-// FAKE_DIVERGE=n makes step n diverge.
+// FAKE_DIVERGE=n makes step n diverge. RUN/trainer/ended says that it came to its end.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -25,3 +25,4 @@ for await (const line of createInterface({ input: process.stdin })) {
   const metrics = { loss: -1, gradient_norm: 2, trajectories: trajectories.length, score_alarms: step === 1 ? 3 : 0 };
   say({ step, weights: model, metrics, seconds: { update: 0.5 } });
 }
+writeFileSync(join(dirname(state), 'ended'), '');

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,8 +8,11 @@ import { completeSettings } from '../../src/cli/settings.js';
 import { type Parts, wireParts } from '../../src/cli/wire.js';
 import { createEmbeddedEngine } from '../../src/engines/embedded/engine.js';
 import { updateWeights } from '../../src/engines/sglang/weight-update.js';
+import { resizedSize } from '../../src/media/geometry.js';
+import { decodeRgb } from '../../src/media/image.js';
+import { resizeBicubic } from '../../src/media/resize.js';
 import type { HandOver } from '../../src/training/loop.js';
-import type { Engine, TokenContext } from '../../src/types.js';
+import type { Engine, Image, TokenContext } from '../../src/types.js';
 import { type StandIn, startStandIn } from '../engines/sglang/stand-in.js';
 
 const MODEL = 'benchmarks/micro/model';
@@ -45,20 +49,30 @@ async function scrambleVision(path: string): Promise<void> {
   await writeFile(path, file);
 }
 
+/** What SGLang knows a picture by: its pixels as the model sees them. */
+async function seenAs(engine: Engine, { bytes, width, height }: Image): Promise<string> {
+  const { rgb } = await decodeRgb(bytes);
+  const { geometry } = await engine.describe();
+  return createHash('sha256')
+    .update(resizeBicubic(rgb, { width, height }, resizedSize({ width, height }, geometry)))
+    .digest('hex');
+}
+
 /** A server that takes new weights; a `stale` one goes on serving pictures that it has seen as it saw them first. */
 async function serverWith(stale: boolean): Promise<StandIn> {
   let current = engines.old;
   const seen = new Map<string, Engine>();
-  const serving = ({ images }: TokenContext): Engine => {
-    const known = images.map(({ sha256 }) => seen.get(sha256)).find((engine) => engine !== undefined);
-    for (const { sha256 } of images) if (!seen.has(sha256)) seen.set(sha256, current);
+  const serving = async ({ images }: TokenContext): Promise<Engine> => {
+    const keys = await Promise.all(images.map((image) => seenAs(engines.old, image)));
+    const known = keys.map((key) => seen.get(key)).find((engine) => engine !== undefined);
+    for (const key of keys) if (!seen.has(key)) seen.set(key, current);
     return stale ? (known ?? current) : current;
   };
   const engine: Engine = {
     describe: () => engines.old.describe(),
-    prefill: (context, options) => serving(context).prefill(context, options),
-    score: (context, rows, options) => serving(context).score(context, rows, options),
-    generate: (context, sampling, options) => serving(context).generate(context, sampling, options),
+    prefill: async (context, options) => (await serving(context)).prefill(context, options),
+    score: async (context, rows, options) => (await serving(context)).score(context, rows, options),
+    generate: async (context, sampling, options) => (await serving(context)).generate(context, sampling, options),
     release: async (trajectory) => void (await Promise.all([engines.old.release(trajectory), engines.new.release(trajectory)])),
     close: async () => undefined,
   };

@@ -26,13 +26,21 @@ async function configFile(changes: object = {}): Promise<{ path: string; run: st
   return { path, run: join(folder, 'run') };
 }
 
-async function trained(path: string, overrides = {}, environment = {}): Promise<{ end: LoopEnd; said: string[] }> {
+async function trained(
+  path: string,
+  overrides = {},
+  environment = {},
+  hear: (line: string) => void = () => undefined,
+): Promise<{ end: LoopEnd; said: string[] }> {
   const said: string[] = [];
   const end = await train({
     config: await readTrainConfig(path, overrides),
     objective: 'gspo',
     environment: { PATH: process.env.PATH, ...environment },
-    say: (line) => said.push(line),
+    say: (line) => {
+      said.push(line);
+      hear(line);
+    },
     signal: new AbortController().signal,
   });
   return { end, said };
@@ -67,6 +75,15 @@ describe('training by reinforcement', () => {
     const { end, said } = await trained(path);
     expect(end).toEqual({ kind: 'diverged', reason: 'loss nan' });
     expect(said).toHaveLength(1);
+  }, 60_000);
+
+  it('leaves no trainer behind when anything else fails, so that the command can end', async () => {
+    const { path, run } = await configFile();
+    const full = () => {
+      throw new Error('no space left on device');
+    };
+    await expect(trained(path, {}, {}, full)).rejects.toThrow(/no space left/);
+    await expect(readFile(join(run, 'trainer/ended'))).resolves.toBeDefined();
   }, 60_000);
 
   it('says what is wrong with a configuration', async () => {

@@ -1,4 +1,5 @@
 // Starts an SGLang server with the flags that matter to selection, waits until it computes, and stops it cleanly.
+import { createServer } from 'node:net';
 import { execa } from 'execa';
 import { EngineUnavailableError } from '../../errors.js';
 import { computeOneToken } from './connect.js';
@@ -79,11 +80,27 @@ export function launchPlan(options: ServeOptions): {
   };
 }
 
+/** Another server on the port would answer in the new one's place, with weights of its own. */
+async function requireFreePort(host: string, port: number): Promise<void> {
+  const probe = createServer();
+  const failed = await new Promise<NodeJS.ErrnoException | null>((resolve) => {
+    probe.once('error', resolve).listen({ host, port }, () => resolve(null));
+  });
+  if (failed === null) await new Promise((resolve) => probe.close(resolve));
+  if (failed?.code !== 'EADDRINUSE') return;
+  throw new EngineUnavailableError('the port is taken', {
+    where: `${host}:${port}`,
+    expected: 'no server on it',
+    remedy: 'Stop what listens there, or choose another port.',
+  });
+}
+
 /** Resolves when the server has computed its first token; throws EngineUnavailableError with its last log lines otherwise. */
 export async function serve(options: ServeOptions): Promise<ServedEngine> {
   const { host = '127.0.0.1', port, python = 'python3', surroundings = REAL_SURROUNDINGS } = options;
   const url = `http://${host}:${port}`;
   const plan = launchPlan(options);
+  await requireFreePort(host, port);
   const subprocess = execa(python, plan.arguments, {
     env: plan.environment,
     stdin: 'ignore',

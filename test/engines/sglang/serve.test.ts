@@ -51,6 +51,13 @@ describe('serve', () => {
     await expect(fetch(`${server.url}/model_info`)).rejects.toThrow();
   });
 
+  it('does not take another server on the port for its own', async () => {
+    const first = await start('serve');
+    const port = Number(new URL(first.url).port);
+    await expect(start('serve', { port })).rejects.toThrow(/the port is taken.*choose another port/);
+    await first.stop();
+  });
+
   it('shows the last lines of a server that fails', async () => {
     const error = await start('crash').catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(EngineUnavailableError);
