@@ -75,9 +75,14 @@ export class TrainerProcess {
     const replies = createInterface({ input: trainer.stdout })[Symbol.asyncIterator]();
     const ended = trainer.then(({ exitCode, signal: killedBy }) => ({ exitCode, signal: killedBy }));
     const child = { input: trainer.stdin, replies, ended, tail };
-    const ready = await nextReply(child);
-    if ('ready' in ready) return new TrainerProcess(child, ready);
-    throw new SsrError('the trainer spoke out of turn', { expected: 'ready', found: JSON.stringify(ready) });
+    try {
+      const ready = await nextReply(child);
+      if ('ready' in ready) return new TrainerProcess(child, ready);
+      throw new SsrError('the trainer spoke out of turn', { expected: 'ready', found: JSON.stringify(ready) });
+    } catch (error) {
+      trainer.kill(); // nobody will speak to it
+      throw error;
+    }
   }
 
   async step(folder: string): Promise<StepReply> {

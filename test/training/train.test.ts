@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { train } from '../../src/cli/train.js';
 import { readTrainConfig } from '../../src/cli/train-config.js';
 import type { LoopEnd } from '../../src/training/loop.js';
+import { TrainerProcess } from '../../src/training/trainer-process.js';
 
 const base = {
   model: resolve('benchmarks/micro/model'),
@@ -46,6 +47,14 @@ async function trained(
   return { end, said };
 }
 
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
 describe('training by reinforcement', () => {
   it('conducts rollouts, steps and evaluations, and continues where it stopped', async () => {
     const { path, run } = await configFile();
@@ -85,6 +94,17 @@ describe('training by reinforcement', () => {
     await expect(trained(path, {}, {}, full)).rejects.toThrow(/no space left/);
     await expect(readFile(join(run, 'trainer/ended'))).resolves.toBeDefined();
   }, 60_000);
+
+  it('leaves none behind that does not become ready', async () => {
+    const { run } = await configFile();
+    const pidFile = `${run}-pid`;
+    const code = `require('fs').writeFileSync(${JSON.stringify(pidFile)}, String(process.pid)); console.log(1); setInterval(() => {}, 1000)`;
+    await expect(TrainerProcess.launch({ command: 'node', arguments: ['-e', code], environment: {} })).rejects.toThrow(
+      /the trainer/,
+    );
+    const pid = Number(await readFile(pidFile, 'utf8'));
+    await expect.poll(() => isRunning(pid)).toBe(false);
+  });
 
   it('says what is wrong with a configuration', async () => {
     const { path } = await configFile({ stepz: 3 });
